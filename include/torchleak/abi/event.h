@@ -52,10 +52,19 @@ struct tl_header {
 	tl_u16 size; /* of the whole record, header included */
 };
 
+/* Pages by kind as the kernel's counters have them, less what CPUs have not folded in yet (some dozen pages a CPU). */
+struct tl_rss {
+	tl_u64 file_pages;
+	tl_u64 anon_pages;
+	tl_u64 swap_pages;
+	tl_u64 shmem_pages;
+};
+
 /* A new process (never a thread). header.tgid is the parent. */
 struct tl_fork {
 	struct tl_header header;
 	tl_u64 child_start_ns; /* CLOCK_BOOTTIME, as in /proc/PID/stat but not rounded to ticks */
+	struct tl_rss rss;     /* what the child was born with; zero where memory is shared */
 	tl_u32 child_tgid;
 	tl_u32 parent_tid;
 	tl_u32 shares_memory; /* vfork, or clone(CLONE_VM) without CLONE_THREAD: one address space until exec */
@@ -70,6 +79,7 @@ struct tl_exec {
 
 struct tl_exit {
 	struct tl_header header;
+	struct tl_rss rss;     /* just before the end; zero on kernels (before 6.16) that have let go of it by then */
 	tl_u64 peak_rss_pages; /* the kernel's own high-water mark over the life of the process; 0 where not known */
 	tl_u64 minor_faults;
 	tl_u64 major_faults;
@@ -175,9 +185,9 @@ enum tl_loss {
 };
 
 TL_STATIC_ASSERT(sizeof(struct tl_header) == 16, "header");
-TL_STATIC_ASSERT(sizeof(struct tl_fork) == 56, "fork");
+TL_STATIC_ASSERT(sizeof(struct tl_fork) == 88, "fork");
 TL_STATIC_ASSERT(sizeof(struct tl_exec) == 32, "exec");
-TL_STATIC_ASSERT(sizeof(struct tl_exit) == 48, "exit");
+TL_STATIC_ASSERT(sizeof(struct tl_exit) == 80, "exit");
 TL_STATIC_ASSERT(sizeof(struct tl_rename) == 40, "rename");
 TL_STATIC_ASSERT(sizeof(struct tl_map) == 144, "map");
 TL_STATIC_ASSERT(sizeof(struct tl_range) == 48, "range");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -16,7 +17,7 @@ constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
 // Length of the well-formed UTF-8 sequence at the start of `text`, 0 where it is broken.
 std::size_t utf8_length(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t length = lead < 0x80                  ? 1
+  const std::size_t length = lead < 0x80                   ? 1
                              : lead >= 0xC2 && lead < 0xE0 ? 2
                              : lead >= 0xE0 && lead < 0xF0 ? 3
                              : lead >= 0xF0 && lead < 0xF5 ? 4
@@ -40,7 +41,8 @@ std::size_t utf8_length(std::string_view text) {
 std::string format_bytes(std::int64_t bytes) {
   double value = std::abs(static_cast<double>(bytes));
   std::size_t unit = 0;
-  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
+  // From 1023.5 on a figure without decimals would read "1024".
+  while (value >= 1023.5 && unit + 1 < kUnits.size()) {
     value /= 1024;
     ++unit;
   }
@@ -50,21 +52,23 @@ std::string format_bytes(std::int64_t bytes) {
                : fmt::format("{}{:.1f} {}", sign, value, kUnits[unit]);
 }
 
-std::string format_growth(std::int64_t bytes) { return (bytes > 0 ? "+" : "") + format_bytes(bytes); }
+std::string format_growth(std::int64_t bytes) {
+  return (bytes > 0 ? "+" : "") + format_bytes(bytes);
+}
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   std::uint64_t number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
   if (error == std::errc{}) {
-    for (const std::string_view suffix : {"iB", "B", "b"}) {
-      if (unit.ends_with(suffix)) {
-        unit.remove_suffix(suffix.size());
-        break;
-      }
+    if (unit.size() == 3 && unit.ends_with("iB")) {
+      unit.remove_suffix(2);
+    } else if (unit.ends_with('B') || unit.ends_with('b')) {
+      unit.remove_suffix(1);
     }
     constexpr std::string_view kPrefixes = "KMGT";
-    const char prefix = unit.empty() ? '\0' : static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
+    const char prefix =
+        unit.empty() ? '\0' : static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
     const std::size_t power = unit.empty() ? 0 : kPrefixes.find(prefix) + 1;
     const unsigned shift = static_cast<unsigned>(10 * power);
     if (unit.size() <= 1 && power <= kPrefixes.size() && (unit.empty() || power > 0) &&

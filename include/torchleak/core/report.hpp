@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Report: the one value in which the ledgers meet. Every output is a rendering of it, and JSON is its faithful
-// serialisation (schema torchleak.report/1). Sizes in bytes, times in seconds since the capture began.
+// The Report: the one value in which the ledgers meet. Every output is a rendering of it, and JSON is its
+// faithful serialisation (schema torchleak.report/1). Sizes in bytes, times in seconds since the capture
+// began.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "torchleak/core/source.hpp"
@@ -63,7 +65,14 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
-enum class Role : std::uint8_t { kMain, kDataLoaderWorker, kPinMemoryThread, kPoolWorker, kSubprocess, kHelper };
+enum class Role : std::uint8_t {
+  kMain,
+  kDataLoaderWorker,
+  kPinMemoryThread,
+  kPoolWorker,
+  kSubprocess,
+  kHelper
+};
 
 struct Worker {
   std::uint32_t slot = 0;
@@ -161,7 +170,8 @@ struct ProcessReport {
   std::vector<TimelinePoint> timeline;
   bool operator==(const ProcessReport&) const = default;
 
-  // The memory that is this process's doing: RSS + swap at the end less at the start, plus pages copied on write.
+  // The memory that is this process's doing: RSS + swap at the end less at the start, plus pages copied on
+  // write.
   std::int64_t growth_bytes() const;
 };
 

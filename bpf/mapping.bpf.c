@@ -33,11 +33,13 @@ static __always_inline bool tl_changes_mappings(long number)
 SEC("tp_btf/sys_enter")
 int BPF_PROG(tl_on_sys_enter, struct pt_regs___tl *regs, long number)
 {
-	__u32 tid = tl_current_tid();
+	__u32 tid;
 	__u64 now;
 
+	/* Every system call of the machine comes by here: nothing is done before this has let it through. */
 	if (!tl_changes_mappings(number) || !tl_traced(tl_current_tgid()))
 		return 0;
+	tid = tl_current_tid();
 	now = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&tl_pending, &tid, &now, BPF_ANY))
 		tl_count_loss(TL_LOSS_PENDING_FULL);

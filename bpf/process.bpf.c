@@ -86,12 +86,18 @@ int BPF_PROG(tl_on_exit, struct task_struct *task)
 	__u32 tgid = (__u32)task->tgid;
 	struct signal_struct *signal = task->signal;
 	struct task_struct *leader = task->group_leader;
+	struct tl_process *known;
+	struct tl_process counters;
 	struct tl_exit *record;
 
 	/* Each thread passes here. The last one ends the process; if two see themselves as the last, only one of them
 	 * removes the entry. */
 	if (signal->live.counter != 0)
 		return 0;
+	known = tl_traced(tgid);
+	if (!known)
+		return 0;
+	counters = *known;
 	if (bpf_map_delete_elem(&tl_processes, &tgid))
 		return 0;
 	record = TL_RESERVE(TL_KIND_EXIT, tl_exit, tgid);
@@ -101,6 +107,8 @@ int BPF_PROG(tl_on_exit, struct task_struct *task)
 	record->peak_rss_pages = signal->maxrss;
 	record->minor_faults = signal->min_flt + task->min_flt + (leader != task ? leader->min_flt : 0);
 	record->major_faults = signal->maj_flt + task->maj_flt + (leader != task ? leader->maj_flt : 0);
+	record->swap_in_pages = counters.swap_in_pages;
+	record->swap_out_pages = counters.swap_out_pages;
 	record->wait_status = signal->group_exit_code ? signal->group_exit_code : task->exit_code;
 	record->padding = 0;
 	tl_submit(record);

@@ -13,7 +13,8 @@
 
 namespace torchleak::bpf {
 
-Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t period, std::uint64_t samples_per_second) {
+Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t period,
+                                      std::uint64_t samples_per_second) {
   FaultEvents events;
   perf_event_attr attributes{};
   attributes.size = sizeof(attributes);
@@ -23,11 +24,11 @@ Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t period, std:
   attributes.sample_type = PERF_SAMPLE_ADDR;
   attributes.freq = period == 0 ? 1 : 0;
   attributes.sample_period = period == 0 ? samples_per_second : period;  // a union with sample_freq
-  attributes.disabled = 1;
 
   const int cpus = libbpf_num_possible_cpus();
   for (int cpu = 0; cpu < cpus; ++cpu) {
-    UniqueFd event(static_cast<int>(::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
+    UniqueFd event(
+        static_cast<int>(::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event) {
       if (errno == ENODEV || errno == ENXIO) {
         continue;  // offline
@@ -43,12 +44,6 @@ Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t period, std:
     return fail("perf event page-faults: no CPU is online");
   }
   return events;
-}
-
-void FaultEvents::enable(bool on) const {
-  for (const UniqueFd& event : events_) {
-    ::ioctl(event.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
-  }
 }
 
 }  // namespace torchleak::bpf

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tl_programs.skel.h"
 #include "torchleak/base/unique_fd.hpp"
 #include "torchleak/bpf/fault_events.hpp"
-#include "tl_programs.skel.h"
 
 namespace torchleak::bpf {
 namespace {
@@ -39,7 +39,8 @@ int remember_warning(libbpf_print_level level, const char* format, va_list argum
   }
   std::array<char, 512> line{};
   const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
-  std::string_view text(line.data(), std::min(line.size() - 1, static_cast<std::size_t>(std::max(length, 0))));
+  std::string_view text(line.data(),
+                        std::min(line.size() - 1, static_cast<std::size_t>(std::max(length, 0))));
   while (text.ends_with('\n')) {
     text.remove_suffix(1);
   }
@@ -54,7 +55,8 @@ std::string reason(int error) {
   return last_warning().empty() ? text : fmt::format("{} ({})", text, last_warning());
 }
 
-// Before 5.11 BPF memory counts against RLIMIT_MEMLOCK; from then on the limit does not matter, nor does a refusal here.
+// Before 5.11 BPF memory counts against RLIMIT_MEMLOCK; from then on the limit does not matter, nor does a
+// refusal here.
 void raise_memlock_limit() {
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
   ::setrlimit(RLIMIT_MEMLOCK, &unlimited);
@@ -76,7 +78,18 @@ struct Tracer::State {
   std::optional<FaultEvents> faults;
   std::vector<Link> swap_links;
   std::vector<BlindSpot> blind_spots;
+  TracerOptions options;
   UniqueFd stats;
+
+  Result<void> open_faults() {
+    auto opened = FaultEvents::open(bpf_program__fd(skeleton->progs.tl_on_page_fault), options.sample_period,
+                                    options.samples_per_second);
+    if (!opened) {
+      return std::unexpected(opened.error());
+    }
+    faults = std::move(*opened);
+    return {};
+  }
 
   bool attach(Layer layer, bpf_program* program, std::vector<Link>& to) {
     last_warning().clear();
@@ -112,20 +125,18 @@ Result<Tracer> Tracer::create(const TracerOptions& options) {
     return fail(fmt::format("the kernel refused the BPF programs: {}", reason(error)));
   }
   auto& programs = state->skeleton->progs;
-  for (bpf_program* program :
-       {programs.tl_on_fork, programs.tl_on_exec, programs.tl_on_exit, programs.tl_on_rename, programs.tl_on_oom_kill}) {
+  for (bpf_program* program : {programs.tl_on_fork, programs.tl_on_exec, programs.tl_on_exit,
+                               programs.tl_on_rename, programs.tl_on_oom_kill}) {
     state->attach(Layer::kProcesses, program, state->links);
   }
   for (bpf_program* program : {programs.tl_on_sys_enter, programs.tl_on_sys_exit}) {
     state->attach(Layer::kMappings, program, state->links);
   }
-  auto faults = FaultEvents::open(bpf_program__fd(programs.tl_on_page_fault), options.sample_period,
-                                  options.samples_per_second);
-  if (faults) {
-    state->faults = std::move(*faults);
-  } else {
-    state->blind_spots.push_back({Layer::kPages, "tl_on_page_fault", faults.error().message});
+  state->options = options;
+  if (const auto tried = state->open_faults(); !tried) {
+    state->blind_spots.push_back({Layer::kPages, "tl_on_page_fault", tried.error().message});
   }
+  state->faults.reset();
   state->ring.reset(
       ring_buffer__new(bpf_map__fd(state->skeleton->maps.tl_events), hand_over, &state->handler, nullptr));
   if (!state->ring) {
@@ -137,7 +148,8 @@ Result<Tracer> Tracer::create(const TracerOptions& options) {
 Result<void> Tracer::trace(std::uint32_t tgid, std::uint64_t swap_entries) {
   tl_process counters{};
   counters.last_swap_entries = swap_entries;
-  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.tl_processes), &tgid, &counters, BPF_NOEXIST) != 0 &&
+  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.tl_processes), &tgid, &counters, BPF_NOEXIST) !=
+          0 &&
       errno != EEXIST) {
     return fail(fmt::format("process {} cannot be traced: {}", tgid, std::strerror(errno)));
   }
@@ -184,7 +196,9 @@ Result<void> Tracer::attach_swap() {
   return fail(state_->blind_spots.back().why);
 }
 
-bool Tracer::swap_attached() const { return !state_->swap_links.empty(); }
+bool Tracer::swap_attached() const {
+  return !state_->swap_links.empty();
+}
 
 void Tracer::set_swap_entries(std::uint32_t tgid, std::uint64_t entries) {
   if (auto known = counters(tgid)) {
@@ -194,18 +208,23 @@ void Tracer::set_swap_entries(std::uint32_t tgid, std::uint64_t entries) {
 }
 
 void Tracer::sample_faults(bool on) {
-  if (state_->faults) {
-    state_->faults->enable(on);
+  if (!on) {
+    state_->faults.reset();
+  } else if (!state_->faults && !state_->open_faults()) {
+    state_->blind_spots.push_back({Layer::kPages, "tl_on_page_fault", "the event could not be opened again"});
   }
 }
 
-const std::vector<BlindSpot>& Tracer::blind_spots() const { return state_->blind_spots; }
+const std::vector<BlindSpot>& Tracer::blind_spots() const {
+  return state_->blind_spots;
+}
 
 std::array<std::uint64_t, TL_LOSS_COUNT> Tracer::losses() const {
   std::array<std::uint64_t, TL_LOSS_COUNT> sums{};
   std::vector<std::uint64_t> per_cpu(static_cast<std::size_t>(libbpf_num_possible_cpus()));
   for (std::uint32_t reason_index = 0; reason_index < TL_LOSS_COUNT; ++reason_index) {
-    if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.tl_losses), &reason_index, per_cpu.data()) == 0) {
+    if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.tl_losses), &reason_index, per_cpu.data()) ==
+        0) {
       for (const std::uint64_t count : per_cpu) {
         sums[reason_index] += count;
       }
@@ -228,6 +247,8 @@ ProgramCost Tracer::cost() const {
   return sum;
 }
 
-void Tracer::count_cost(bool on) { state_->stats = on ? UniqueFd(bpf_enable_stats(BPF_STATS_RUN_TIME)) : UniqueFd(); }
+void Tracer::count_cost(bool on) {
+  state_->stats = on ? UniqueFd(bpf_enable_stats(BPF_STATS_RUN_TIME)) : UniqueFd();
+}
 
 }  // namespace torchleak::bpf

@@ -283,7 +283,8 @@ AddressSpace AddressSpace::forked() const {
   return child;
 }
 
-void AddressSpace::fit_baseline(std::uint64_t anon_bytes, std::uint64_t file_bytes, std::uint64_t shmem_bytes) {
+void AddressSpace::fit_baseline(std::uint64_t anon_bytes, std::uint64_t file_bytes,
+                                std::uint64_t shmem_bytes) {
   const auto kind_of = [](const Mapping& mapping) -> std::size_t {
     if (mapping.source == Source::kSharedMemory) {
       return 2;
@@ -296,12 +297,19 @@ void AddressSpace::fit_baseline(std::uint64_t anon_bytes, std::uint64_t file_byt
   for (const auto& [begin, mapping] : mappings_.ranges()) {
     have[kind_of(mapping)] += mapping.baseline_bytes;
   }
+  assert(samples_.empty() && freed_ == 0);
   start_bytes_ = 0;
   resident_ = {};
+  std::array<std::uint64_t, 3> left = wanted;  // what a kind has still to be given, and to be given to
   mappings_.update(0, kForever, [&](Mapping& mapping) {
     const std::size_t kind = kind_of(mapping);
-    const double share = have[kind] == 0 ? 0 : static_cast<double>(mapping.baseline_bytes) / static_cast<double>(have[kind]);
-    mapping.baseline_bytes = static_cast<std::uint64_t>(share * static_cast<double>(wanted[kind]));
+    const std::uint64_t before = mapping.baseline_bytes;
+    if (have[kind] != 0) {
+      const auto product = static_cast<unsigned __int128>(before) * left[kind];
+      mapping.baseline_bytes = static_cast<std::uint64_t>(product / have[kind]);
+    }
+    left[kind] -= mapping.baseline_bytes;
+    have[kind] -= before;
     start_bytes_ += mapping.baseline_bytes;
     add_to(resident_, mapping.source, mapping.baseline_bytes);
   });

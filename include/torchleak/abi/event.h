@@ -83,6 +83,8 @@ struct tl_exit {
 	tl_u64 peak_rss_pages; /* the kernel's own high-water mark over the life of the process; 0 where not known */
 	tl_u64 minor_faults;
 	tl_u64 major_faults;
+	tl_u64 swap_in_pages; /* the last state of its struct tl_process */
+	tl_u64 swap_out_pages;
 	tl_s32 wait_status; /* as wait(2) gives it: signal in the low bits, exit code << 8 */
 	tl_u32 padding;
 };
@@ -187,7 +189,7 @@ enum tl_loss {
 TL_STATIC_ASSERT(sizeof(struct tl_header) == 16, "header");
 TL_STATIC_ASSERT(sizeof(struct tl_fork) == 88, "fork");
 TL_STATIC_ASSERT(sizeof(struct tl_exec) == 32, "exec");
-TL_STATIC_ASSERT(sizeof(struct tl_exit) == 80, "exit");
+TL_STATIC_ASSERT(sizeof(struct tl_exit) == 96, "exit");
 TL_STATIC_ASSERT(sizeof(struct tl_rename) == 40, "rename");
 TL_STATIC_ASSERT(sizeof(struct tl_map) == 144, "map");
 TL_STATIC_ASSERT(sizeof(struct tl_range) == 48, "range");

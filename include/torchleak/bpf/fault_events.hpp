@@ -9,14 +9,12 @@
 
 namespace torchleak::bpf {
 
-// The software event `page-faults`, one on each CPU, with a BPF program behind it.
+// The software event `page-faults`, one on each CPU, with a BPF program behind it. It counts while this
+// lives: even switched off an event costs every fault of the machine something, a closed one nothing.
 class FaultEvents {
  public:
   // `period` faults a sample, or where it is 0 a period that the kernel adapts to `samples_per_second`.
   static Result<FaultEvents> open(int program_fd, std::uint64_t period, std::uint64_t samples_per_second);
-
-  void enable(bool on) const;
-  std::size_t cpus() const { return events_.size(); }
 
  private:
   std::vector<UniqueFd> events_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one seam to libbpf: loads the programs, attaches each on its own, and hands out records and counters. A program
-// that cannot be attached is a blind spot with its reason; only where nothing can be seen at all is that an error.
+// The one seam to libbpf: loads the programs, attaches each on its own, and hands out records and counters. A
+// program that cannot be attached is a blind spot with its reason; only where nothing can be seen at all is
+// that an error.
 #pragma once
 
 #include <array>
@@ -57,18 +58,19 @@ class Tracer {
   // Hands over all records that wait. Returns how many.
   std::size_t drain(const RecordHandler& handler);
 
-  // The swap programs cost on every fault of the machine; they are attached when there is a reason to. Afterwards each
-  // process's count must be told by set_swap_entries.
+  // The swap programs cost on every fault of the machine; they are attached when there is a reason to.
+  // Afterwards each process's count must be told by set_swap_entries.
   Result<void> attach_swap();
   bool swap_attached() const;
   void set_swap_entries(std::uint32_t tgid, std::uint64_t entries);
 
-  // Fault sampling in windows: off costs the target a third of on.
+  // Fault sampling goes in windows: while it is off, faults cost nothing. It is off at first.
   void sample_faults(bool on);
 
   const std::vector<BlindSpot>& blind_spots() const;
   std::array<std::uint64_t, TL_LOSS_COUNT> losses() const;
-  // Run time of all programs since the start. Counted only while `count_cost` is on, which itself costs a little.
+  // Run time of all programs since the start. Counted only while `count_cost` is on, which itself costs a
+  // little.
   ProgramCost cost() const;
   void count_cost(bool on);
 

@@ -83,8 +83,8 @@ class AddressSpace {
   // fork does not in truth copy the page tables of shared and untouched file mappings; those bytes are in the
   // child's baseline all the same, because its first reads of them are no growth of its own either.
   AddressSpace forked() const;
-  // Brings the baseline of anonymous, file-backed and shared memory each to what the kernel counted, sharing the
-  // difference out over the mappings in proportion. For a forked child, right after forked().
+  // Brings the baseline of anonymous, file-backed and shared memory each to what the kernel counted, sharing
+  // the difference out over the mappings in proportion. For a forked child, right after forked().
   void fit_baseline(std::uint64_t anon_bytes, std::uint64_t file_bytes, std::uint64_t shmem_bytes);
 
   std::uint64_t start_bytes() const { return start_bytes_; }  // baseline as it was given

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives every byte of address space its source, from what the kernel says of a mapping and from what its first bytes
-// look like. Pure: whoever calls has read the facts.
+// Gives every byte of address space its source, from what the kernel says of a mapping and from what its
+// first bytes look like. Pure: whoever calls has read the facts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,17 +14,29 @@
 
 namespace torchleak {
 
-// What the first 16 bytes of an anonymous mapping say. glibc gives a large block a mapping of its own, whose chunk
-// header holds the length of the mapping with the IS_MMAPPED bit.
-enum class ChunkHeader : std::uint8_t { kUnread, kMallocMmap, kOther };
+// What the first bytes of a stretch of anonymous memory prove. glibc gives a large block a mapping of its
+// own, whose chunk header holds the length of the mapping with the IS_MMAPPED bit; a CPython object arena
+// begins with a pool. kOther: they were read and prove neither.
+enum class ChunkHeader : std::uint8_t { kUnread, kMallocMmap, kOther, kPythonArena };
 
 // Reads a chunk header: `size_field` is the second word of the mapping, `available` the bytes up to its end.
 ChunkHeader read_chunk_header(std::uint64_t size_field, std::uint64_t available, std::uint64_t page_bytes);
 
+// The first 48 bytes of a CPython pool: struct pool_header on 64 bits, unchanged from 3.6 to 3.13.
+using PoolWords = std::array<std::uint64_t, 6>;
+
+// Whether `words`, read at `address`, are a pool header. Its maxnextoffset is the pool size less one block,
+// exactly, which chance hardly forges.
+bool is_python_pool(const PoolWords& words, std::uint64_t address, std::uint64_t pool_bytes);
+
 // Facts about the whole process that decide between readings of one mapping.
 struct ProcessTraits {
-  std::uint64_t python_arena_bytes = 0;  // 256 KiB up to CPython 3.9, 1 MiB from 3.10, 0 where it is no Python
-  bool other_allocator = false;          // jemalloc, tcmalloc or mimalloc is mapped
+  std::uint64_t python_arena_bytes = 0;  // 256 KiB up to CPython 3.9, 1 MiB from 3.10, 0 without Python
+  bool other_allocator = false;  // jemalloc, tcmalloc or mimalloc is mapped, or Python is free-threaded
+
+  // Pools are 4 KiB in arenas of 256 KiB, 16 KiB in those of 1 MiB; each is aligned to its size, an arena to
+  // a page.
+  std::uint64_t python_pool_bytes() const { return python_arena_bytes / 64; }
   bool operator==(const ProcessTraits&) const = default;
 };
 
@@ -62,8 +75,8 @@ struct MmapFacts {
 
 Source classify_mmap(const MmapFacts& facts, const ProcessTraits& traits);
 
-// A range that was reserved without access and is now made writable: the way glibc grows an arena. The new source, or
-// nullopt where the protection says nothing.
+// A range that was reserved without access and is now made writable: the way glibc grows an arena. The new
+// source, or nullopt where the protection says nothing.
 std::optional<Source> classify_protect(Source now, std::uint64_t mapping_begin, std::uint32_t protection);
 
 }  // namespace torchleak

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns ring-buffer records into typed events. A record is copied after its size has been checked; an unknown kind or
-// a size that does not fit is counted and never cast.
+// Turns ring-buffer records into typed events. A record is copied after its size has been checked; an unknown
+// kind or a size that does not fit is counted and never cast.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ struct AdviseEvent : tl_range {};
 struct AttachShmEvent : tl_shm {};
 struct DetachShmEvent : tl_shm {};
 
-using Event = std::variant<tl_fork, tl_exec, tl_exit, tl_oom_kill, tl_rename, tl_map, UnmapEvent, tl_remap, ProtectEvent,
-                           tl_brk, AdviseEvent, AttachShmEvent, DetachShmEvent, tl_fault>;
+using Event = std::variant<tl_fork, tl_exec, tl_exit, tl_oom_kill, tl_rename, tl_map, UnmapEvent, tl_remap,
+                           ProtectEvent, tl_brk, AdviseEvent, AttachShmEvent, DetachShmEvent, tl_fault>;
 
 const tl_header& header_of(const Event& event);
 
 class Decoder {
  public:
-  // nullopt where the record is not understood; the counters then say why. Names in the returned event are always
-  // NUL-terminated.
+  // nullopt where the record is not understood; the counters then say why. Names in the returned event are
+  // always NUL-terminated.
   std::optional<Event> decode(std::span<const std::byte> record);
 
   std::uint64_t unknown_kinds() const { return unknown_kinds_; }

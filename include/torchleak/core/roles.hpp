@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a process of the tree is, and which worker slot it fills. A pure function of what is known of all processes, ended
-// ones included, so that a worker respawned at the next epoch continues its slot as a new generation.
+// Who a process of the tree is, and which worker slot it fills. A pure function of what is known of all
+// processes, ended ones included, so that a worker respawned at the next epoch continues its slot as a new
+// generation.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// One capture: attaches to the tree, feeds the ledger with records, observations and snapshots until it is
+// told to stop, and closes the books as a Report.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "torchleak/app/fault_budget.hpp"
+#include "torchleak/app/options.hpp"
+#include "torchleak/app/progress.hpp"
+#include "torchleak/app/stop_signal.hpp"
+#include "torchleak/base/result.hpp"
+#include "torchleak/bpf/tracer.hpp"
+#include "torchleak/core/ledger.hpp"
+#include "torchleak/procfs/page_probe.hpp"
+
+namespace torchleak::app {
+
+class CaptureSession {
+ public:
+  CaptureSession(const TraceOptions& options, bpf::Tracer tracer, std::uint64_t program_start_ns);
+
+  // From here on the targets are traced. Fails where one of them is gone already.
+  Result<void> attach(const std::vector<std::uint32_t>& pids);
+  void run(StopSignal& stop, Progress& progress);
+  Report finish(std::vector<std::string> notes);
+
+  const bpf::Tracer& tracer() const { return tracer_; }
+
+ private:
+  bool follow(std::uint32_t root);
+  void take_baselines(const std::vector<std::uint32_t>& pids);
+  void drain();
+  void take(const Event& event);
+  EventFacts facts_for(const Event& event);
+  void observe_all();
+  void watch_swap();
+  void steer_fault_windows();
+  bool targets_ended() const;
+  void take_end_snapshots();
+  Capture describe(std::vector<std::string> notes) const;
+  std::map<std::string, LayerStatus> layers() const;
+  void tell_losses(Capture& capture) const;
+
+  TraceOptions options_;
+  bpf::Tracer tracer_;
+  Ledger ledger_;
+  Decoder decoder_;
+  procfs::PageProbe probe_;
+  FaultBudget budget_;
+  std::vector<std::uint32_t> targets_;
+  std::vector<std::string> blind_spots_;
+  std::string started_;  // ISO 8601
+  std::uint64_t program_start_ns_;
+  std::uint64_t start_ns_ = 0;
+  std::uint64_t end_ns_ = 0;
+  std::uint64_t first_data_ns_ = 0;
+  std::uint64_t next_observation_ns_ = 0;
+  std::uint64_t next_window_ns_ = 0;
+  double sampled_share_ = 1;   // of the windows now being sampled
+  double smallest_share_ = 1;  // seen in this capture
+  struct Usage {
+    std::uint64_t cpu_ns = 0;
+    std::uint64_t faults = 0;
+  };
+  std::unordered_map<std::uint32_t, Usage> usage_;  // by pid, as last observed
+  Usage total_;                                     // of the targets, in this capture
+  Usage recent_;                                    // since the share was last steered
+  bool machine_has_swap_ = false;
+};
+
+}  // namespace torchleak::app

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torchleak/app/capture.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "torchleak/app/tree.hpp"
+#include "torchleak/procfs/pressure.hpp"
+#include "torchleak/procfs/snapshot.hpp"
+
+namespace torchleak::app {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr int kPollMs = 25;
+constexpr std::uint64_t kWindowNs = 100 * kMillisecond;
+constexpr std::uint64_t kObservationNs = 250 * kMillisecond;
+constexpr std::uint64_t kObservationCostShare = 100;  // observing may take 1 % of a CPU
+constexpr std::uint64_t kSnapshotBudgetNs = 3000 * kMillisecond;
+constexpr std::uint64_t kSmallestMallocMmap = 128 * 1024;
+
+std::uint64_t page_bytes() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::int64_t boottime_offset_ns() {
+  timespec boot{};
+  ::clock_gettime(CLOCK_BOOTTIME, &boot);
+  return boot.tv_sec * 1'000'000'000 + boot.tv_nsec - static_cast<std::int64_t>(procfs::monotonic_ns());
+}
+
+LedgerOptions ledger_options() {
+  LedgerOptions options;
+  options.page_bytes = page_bytes();
+  options.boottime_offset_ns = boottime_offset_ns();
+  return options;
+}
+
+}  // namespace
+
+CaptureSession::CaptureSession(const TraceOptions& options, bpf::Tracer tracer,
+                               std::uint64_t program_start_ns)
+    : options_(options),
+      tracer_(std::move(tracer)),
+      ledger_(ledger_options(), procfs::monotonic_ns()),
+      probe_(page_bytes()),
+      budget_(options.max_overhead_percent),
+      started_(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))),
+      program_start_ns_(program_start_ns),
+      start_ns_(procfs::monotonic_ns()) {}
+
+// Traces a process before looking for its children, so that none can be born unseen in between. True if all
+// are in.
+bool CaptureSession::follow(std::uint32_t root) {
+  bool news = false;
+  for (const FoundProcess& found : find_tree(root, options_.children)) {
+    if (ledger_.find(found.pid) != nullptr) {
+      continue;
+    }
+    const std::uint64_t swap_entries = found.observation.memory.swap / page_bytes();
+    if (const auto traced = tracer_.trace(found.pid, swap_entries); !traced) {
+      blind_spots_.push_back(traced.error().message);
+      continue;
+    }
+    ledger_.add(found);
+    news = true;
+  }
+  return news;
+}
+
+Result<void> CaptureSession::attach(const std::vector<std::uint32_t>& pids) {
+  targets_ = pids;
+  tracer_.count_cost(true);
+  for (const std::uint32_t pid : pids) {
+    while (follow(pid)) {
+    }
+    if (ledger_.find(pid) == nullptr) {
+      return fail(fmt::format("process {} ended while it was being attached to", pid));
+    }
+  }
+  take_baselines(ledger_.live());
+  tracer_.sample_faults(true);
+  for (const std::uint32_t pid : pids) {
+    machine_has_swap_ |= procfs::swap_outlook(static_cast<pid_t>(pid)).machine_has_swap;
+  }
+  watch_swap();
+  drain();
+  observe_all();
+  first_data_ns_ = procfs::monotonic_ns();
+  return {};
+}
+
+void CaptureSession::take_baselines(const std::vector<std::uint32_t>& pids) {
+  const std::uint64_t deadline = procfs::monotonic_ns() + kSnapshotBudgetNs;
+  std::size_t missed = 0;
+  for (const std::uint32_t pid : pids) {
+    if (procfs::monotonic_ns() > deadline) {
+      ++missed;
+    } else if (const auto snapshot = procfs::take_snapshot(static_cast<pid_t>(pid))) {
+      ledger_.set_baseline(pid, *snapshot);
+    } else {
+      blind_spots_.push_back(snapshot.error().message);
+    }
+  }
+  if (missed > 0) {
+    blind_spots_.push_back(fmt::format(
+        "{} processes have no baseline by source: reading their maps would have taken too long", missed));
+  }
+}
+
+void CaptureSession::run(StopSignal& stop, Progress& progress) {
+  bool stopped = false;
+  while (!stopped && !targets_ended()) {
+    const double elapsed_s = static_cast<double>(procfs::monotonic_ns() - start_ns_) * 1e-9;
+    if (options_.duration_s && elapsed_s >= *options_.duration_s) {
+      break;
+    }
+    const double left_ms = options_.duration_s ? (*options_.duration_s - elapsed_s) * 1000 + 1 : kPollMs;
+    stopped = stop.wait(static_cast<int>(std::min<double>(kPollMs, left_ms)));
+    drain();
+    const std::uint64_t now = procfs::monotonic_ns();
+    if (now >= next_window_ns_) {
+      steer_fault_windows();
+    }
+    if (now >= next_observation_ns_) {
+      observe_all();
+      watch_swap();
+    }
+    progress.update(elapsed_s, options_.duration_s, ledger_.live().size(), ledger_.growth_bytes());
+  }
+}
+
+bool CaptureSession::targets_ended() const {
+  return std::ranges::none_of(targets_, [this](std::uint32_t pid) { return ledger_.find(pid) != nullptr; });
+}
+
+void CaptureSession::drain() {
+  tracer_.drain([this](std::span<const std::byte> record) {
+    if (const auto event = decoder_.decode(record)) {
+      take(*event);
+    }
+  });
+}
+
+void CaptureSession::take(const Event& event) {
+  const std::uint32_t pid = header_of(event).tgid;
+  ledger_.apply(event, facts_for(event));
+  if (std::holds_alternative<tl_exec>(event)) {
+    if (auto cmdline = procfs::read_cmdline(static_cast<pid_t>(pid)); !cmdline.empty()) {
+      ledger_.set_cmdline(pid, std::move(cmdline));
+    }
+    probe_.forget(static_cast<pid_t>(pid));
+  } else if (std::holds_alternative<tl_exit>(event)) {
+    probe_.forget(static_cast<pid_t>(pid));
+    usage_.erase(pid);
+  }
+}
+
+EventFacts CaptureSession::facts_for(const Event& event) {
+  EventFacts facts;
+  const auto pid = static_cast<pid_t>(header_of(event).tgid);
+  if (const auto* map = std::get_if<tl_map>(&event)) {
+    const bool may_be_malloc = map->flags == (MAP_PRIVATE | MAP_ANONYMOUS) &&
+                               map->length >= kSmallestMallocMmap &&
+                               map->protection == (PROT_READ | PROT_WRITE);
+    if (may_be_malloc) {
+      facts.chunk = probe_.chunk_header_at(pid, map->address, map->length);
+    }
+  } else if (const auto* fault = std::get_if<tl_fault>(&event)) {
+    facts.sampled_share = sampled_share_;
+    if ((fault->flags & TL_FAULT_PRESENT) == 0) {
+      facts.touched_page_bytes = probe_.page_size_at(pid, fault->address);
+    }
+  } else if (const auto* shm = std::get_if<AttachShmEvent>(&event)) {
+    facts.attached_bytes = probe_.mapping_length_at(pid, shm->address);
+  }
+  return facts;
+}
+
+void CaptureSession::observe_all() {
+  const std::uint64_t began = procfs::monotonic_ns();
+  for (const std::uint32_t pid : ledger_.live()) {
+    const auto observation = procfs::observe(static_cast<pid_t>(pid));
+    if (!observation) {
+      continue;  // it has ended; its last record is on its way
+    }
+    ledger_.observe(pid, *observation);
+    if (const auto counters = tracer_.counters(pid)) {
+      ledger_.set_swap(pid, counters->swap_in_pages, counters->swap_out_pages);
+    }
+    const Usage now{observation->cpu_ns, observation->minor_faults + observation->major_faults};
+    const auto [before, is_new] = usage_.try_emplace(pid, now);
+    if (!is_new && now.cpu_ns >= before->second.cpu_ns && now.faults >= before->second.faults) {
+      for (Usage* sum : {&total_, &recent_}) {
+        sum->cpu_ns += now.cpu_ns - before->second.cpu_ns;
+        sum->faults += now.faults - before->second.faults;
+      }
+      before->second = now;
+    }
+  }
+  const std::uint64_t took = procfs::monotonic_ns() - began;
+  next_observation_ns_ = began + std::max(kObservationNs, took * kObservationCostShare);
+}
+
+void CaptureSession::watch_swap() {
+  if (!machine_has_swap_ || tracer_.swap_attached()) {
+    return;
+  }
+  const bool likely = std::ranges::any_of(
+      targets_, [](std::uint32_t pid) { return procfs::swap_outlook(static_cast<pid_t>(pid)).likely; });
+  if (!likely || !tracer_.attach_swap()) {
+    return;
+  }
+  for (const std::uint32_t pid : ledger_.live()) {
+    if (const auto observation = procfs::observe(static_cast<pid_t>(pid))) {
+      tracer_.set_swap_entries(pid, observation->memory.swap / page_bytes());
+    }
+  }
+}
+
+void CaptureSession::steer_fault_windows() {
+  next_window_ns_ = procfs::monotonic_ns() + kWindowNs;
+  if (options_.sample_bytes == 0 && recent_.cpu_ns > 200 * kMillisecond) {
+    budget_.set_rate(static_cast<double>(recent_.faults) / (static_cast<double>(recent_.cpu_ns) * 1e-9));
+    smallest_share_ = std::min(smallest_share_, budget_.share());
+    recent_ = {};
+  }
+  // Records of the window that ends now have been drained with its share.
+  tracer_.sample_faults(budget_.next_window());
+  sampled_share_ = budget_.share();
+}
+
+}  // namespace torchleak::app

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a capture: the last look at the targets, what it cost, what was not seen, and the report.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "torchleak/app/capture.hpp"
+#include "torchleak/procfs/machine.hpp"
+#include "torchleak/procfs/snapshot.hpp"
+
+namespace torchleak::app {
+namespace {
+
+constexpr std::uint64_t kSnapshotBudgetNs = 3'000'000'000;
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+const char* layer_name(bpf::Layer layer) {
+  switch (layer) {
+    case bpf::Layer::kProcesses:
+      return "processes";
+    case bpf::Layer::kPages:
+      return "pages";
+    case bpf::Layer::kMappings:
+      return "mappings";
+    case bpf::Layer::kSwap:
+      return "swap";
+  }
+  return "?";
+}
+
+// Growth of those that live: what an ended process held has been given back.
+Growth total_growth(const std::vector<ProcessReport>& processes) {
+  Growth growth;
+  for (const ProcessReport& process : processes) {
+    if (!process.ended_s) {
+      growth.bytes += process.growth_bytes();
+      growth.unexplained_bytes += process.reconciliation.unexplained;
+    }
+  }
+  growth.explained_bytes = growth.bytes - growth.unexplained_bytes;
+  return growth;
+}
+
+}  // namespace
+
+void CaptureSession::take_end_snapshots() {
+  const std::uint64_t deadline = procfs::monotonic_ns() + kSnapshotBudgetNs;
+  std::vector<std::uint32_t> pids = ledger_.live();
+  const auto memory = [this](std::uint32_t pid) { return ledger_.find(pid)->latest.rss; };
+  std::ranges::sort(pids, std::ranges::greater{}, memory);
+  std::size_t missed = 0;
+  for (const std::uint32_t pid : pids) {
+    if (procfs::monotonic_ns() > deadline) {
+      ++missed;
+    } else if (const auto snapshot = procfs::take_snapshot(static_cast<pid_t>(pid))) {
+      ledger_.set_end(pid, *snapshot);
+    }
+  }
+  if (missed > 0) {
+    blind_spots_.push_back(fmt::format(
+        "{} processes are told by source from samples alone: reading their maps would have taken too long",
+        missed));
+  }
+}
+
+std::map<std::string, LayerStatus> CaptureSession::layers() const {
+  std::map<std::string, LayerStatus> layers;
+  layers["pages"] = {LayerState::kOn, {}};
+  layers["mappings"] = {LayerState::kOn, {}};
+  if (tracer_.swap_attached()) {
+    layers["swap"] = {LayerState::kOn, {}};
+  } else {
+    layers["swap"] = {LayerState::kOff,
+                      machine_has_swap_ ? "nothing was swapped" : "this machine has no swap"};
+  }
+  for (const char* later : {"python", "native", "arrays", "cuda"}) {
+    layers[later] = {LayerState::kOff, "not in this version"};
+  }
+  for (const bpf::BlindSpot& blind : tracer_.blind_spots()) {
+    const char* layer = blind.layer == bpf::Layer::kProcesses ? "mappings" : layer_name(blind.layer);
+    layers[layer] = {LayerState::kDegraded, fmt::format("{}: {}", blind.program, blind.why)};
+  }
+  if (smallest_share_ < 1 && layers["pages"].state == LayerState::kOn) {
+    layers["pages"].why = fmt::format("faults watched {:.0f} % of the time, to keep within {:g} % of cost",
+                                      smallest_share_ * 100, options_.max_overhead_percent);
+  }
+  return layers;
+}
+
+void CaptureSession::tell_losses(Capture& capture) const {
+  const auto losses = tracer_.losses();
+  capture.lost.samples = losses[TL_LOSS_RING_FULL_SAMPLE];
+  capture.lost.events = losses[TL_LOSS_RING_FULL] + losses[TL_LOSS_PROCESS_TABLE_FULL] +
+                        decoder_.unknown_kinds() + decoder_.wrong_sizes() + ledger_.untracked_processes();
+  const auto tell = [&capture](std::uint64_t count, const char* what) {
+    if (count > 0) {
+      capture.blind_spots.push_back(fmt::format("{} {}", count, what));
+    }
+  };
+  tell(losses[TL_LOSS_RING_FULL], "records were lost: the ring buffer was full");
+  tell(losses[TL_LOSS_RING_FULL_SAMPLE], "samples were lost: the ring buffer was full");
+  tell(losses[TL_LOSS_PROCESS_TABLE_FULL], "processes were not followed: the table of processes was full");
+  tell(losses[TL_LOSS_PENDING_FULL], "calls have no time of entry: the table of pending calls was full");
+  tell(losses[TL_LOSS_FILE_UNREADABLE], "mapped files have no name: the descriptor was closed already");
+  tell(decoder_.unknown_kinds() + decoder_.wrong_sizes(), "records were not understood");
+  tell(ledger_.untracked_processes(), "processes were not followed: too many were started");
+}
+
+Capture CaptureSession::describe(std::vector<std::string> notes) const {
+  Capture capture;
+  capture.started = started_;
+  capture.duration_s = static_cast<double>(end_ns_ - start_ns_) * 1e-9;
+  capture.targets = targets_;
+  capture.sample_bytes = options_.sample_bytes;
+  capture.layers = layers();
+  capture.blind_spots = std::move(notes);
+  capture.blind_spots.insert(capture.blind_spots.end(), blind_spots_.begin(), blind_spots_.end());
+  for (const bpf::BlindSpot& blind : tracer_.blind_spots()) {
+    capture.blind_spots.push_back(
+        fmt::format("{}: {}: {}", layer_name(blind.layer), blind.program, blind.why));
+  }
+  tell_losses(capture);
+
+  const bpf::ProgramCost cost = tracer_.cost();
+  capture.cost.bpf_ns = cost.run_ns;
+  capture.cost.bpf_runs = cost.runs;
+  const double watched_faults = static_cast<double>(total_.faults) * smallest_share_;
+  if (total_.cpu_ns > 0) {
+    capture.cost.target_share_percent =
+        100 * (static_cast<double>(cost.run_ns) + watched_faults * FaultBudget::kFaultCostNs) /
+        static_cast<double>(total_.cpu_ns);
+  }
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  capture.cost.tracer_cpu_s = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+  if (const auto own = procfs::read_status(::getpid())) {
+    capture.cost.tracer_rss_bytes = own->peak_rss;
+  }
+  capture.cost.first_data_s = static_cast<double>(first_data_ns_ - program_start_ns_) * 1e-9;
+  return capture;
+}
+
+Report CaptureSession::finish(std::vector<std::string> notes) {
+  tracer_.sample_faults(false);
+  drain();
+  observe_all();
+  end_ns_ = procfs::monotonic_ns();
+  take_end_snapshots();
+
+  Report report;
+  report.tool_version = TORCHLEAK_VERSION;
+  report.machine = procfs::read_machine();
+  report.processes = ledger_.close(end_ns_);
+  report.growth = total_growth(report.processes);
+  report.capture = describe(std::move(notes));
+  return report;
+}
+
+}  // namespace torchleak::app

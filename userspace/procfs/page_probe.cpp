@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torchleak/procfs/page_probe.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <string>
+
+#include "torchleak/procfs/process.hpp"
+
+namespace torchleak::procfs {
+namespace {
+
+constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
+constexpr std::uint64_t kFrameMask = (std::uint64_t{1} << 55) - 1;
+// Documentation/admin-guide/mm/pagemap.rst
+constexpr std::uint64_t kCompoundHead = std::uint64_t{1} << 15;
+constexpr std::uint64_t kCompoundTail = std::uint64_t{1} << 16;
+constexpr std::uint64_t kTransparentHuge = std::uint64_t{1} << 22;
+constexpr std::size_t kFramesLookedAt = 512;  // a huge page of 2 MiB on 4 KiB pages
+constexpr std::size_t kOpenPagemaps = 256;
+
+bool huge_pages_possible() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string text;
+  std::getline(file, text);
+  return !text.empty() && text.find("[never]") == std::string::npos;
+}
+
+}  // namespace
+
+PageProbe::PageProbe(std::uint64_t page_bytes)
+    : page_bytes_(page_bytes),
+      huge_pages_possible_(huge_pages_possible()),
+      page_flags_(::open("/proc/kpageflags", O_RDONLY | O_CLOEXEC)) {}
+
+std::uint64_t PageProbe::pagemap_entry(pid_t pid, std::uint64_t address) {
+  auto it = pagemaps_.find(pid);
+  if (it == pagemaps_.end()) {
+    if (pagemaps_.size() >= kOpenPagemaps) {
+      pagemaps_.clear();
+    }
+    it = pagemaps_
+             .emplace(pid,
+                      UniqueFd(::open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC)))
+             .first;
+  }
+  std::uint64_t entry = 0;
+  const auto offset = static_cast<off_t>(address / page_bytes_ * sizeof(entry));
+  return it->second && ::pread(it->second.get(), &entry, sizeof(entry), offset) == sizeof(entry) ? entry : 0;
+}
+
+std::uint64_t PageProbe::page_size_at(pid_t pid, std::uint64_t address) {
+  if (!huge_pages_possible_) {
+    return page_bytes_;
+  }
+  const std::uint64_t entry = pagemap_entry(pid, address);
+  if ((entry & kPresent) == 0) {
+    return 0;
+  }
+  const std::uint64_t frame = entry & kFrameMask;
+  const std::uint64_t first = frame / kFramesLookedAt * kFramesLookedAt;
+  std::array<std::uint64_t, kFramesLookedAt> flags{};
+  if (frame == 0 || !page_flags_ ||
+      ::pread(page_flags_.get(), flags.data(), sizeof(flags), static_cast<off_t>(first * sizeof(flags[0]))) !=
+          static_cast<ssize_t>(sizeof(flags))) {
+    return page_bytes_;
+  }
+  std::size_t head = frame - first;
+  if ((flags[head] & kTransparentHuge) == 0) {
+    return page_bytes_;
+  }
+  while (head > 0 && (flags[head] & kCompoundHead) == 0) {
+    --head;
+  }
+  std::size_t end = head + 1;
+  while (end < kFramesLookedAt && (flags[end] & kCompoundTail) != 0) {
+    ++end;
+  }
+  return (end - head) * page_bytes_;
+}
+
+ChunkHeader PageProbe::chunk_header_at(pid_t pid, std::uint64_t address, std::uint64_t length) {
+  if ((pagemap_entry(pid, address) & kPresent) == 0) {
+    return ChunkHeader::kUnread;  // reading would bring a page in
+  }
+  std::uint64_t size_field = 0;
+  const iovec local{&size_field, sizeof(size_field)};
+  const iovec remote{reinterpret_cast<void*>(address + sizeof(std::uint64_t)), sizeof(size_field)};
+  if (::process_vm_readv(pid, &local, 1, &remote, 1, 0) != sizeof(size_field)) {
+    return ChunkHeader::kUnread;
+  }
+  return read_chunk_header(size_field, length, page_bytes_);
+}
+
+std::uint64_t PageProbe::mapping_length_at(pid_t pid, std::uint64_t address) {
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  for (std::string line; std::getline(maps, line);) {
+    if (const auto vma = parse_maps_line(line); vma && vma->begin == address) {
+      return vma->end - vma->begin;
+    }
+  }
+  return 0;
+}
+
+}  // namespace torchleak::procfs

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -60,7 +61,7 @@ class RoleAssignment {
     }
     std::vector<RoleOf> answers(processes_.size());
     for (std::size_t i = 0; i < processes_.size(); ++i) {
-      answers[i].role = *roles_[i];
+      answers[i].role = roles_[i].value_or(Role::kSubprocess);
     }
     give_slots(answers);
     return answers;
@@ -80,8 +81,8 @@ class RoleAssignment {
          at = parent_of(*at)) {
       line.push_back(*at);
     }
-    for (auto at = line.rbegin(); at != line.rend(); ++at) {
-      roles_[*at] = role_of(*at);
+    for (const std::size_t at : std::views::reverse(line)) {
+      roles_[at] = role_of(at);
     }
   }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torchleak/procfs/machine.hpp"
+
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "file.hpp"
+
+namespace torchleak::procfs {
+namespace {
+
+// The choice in brackets: "madvise" of "always [madvise] never".
+std::string chosen(std::string_view choices) {
+  const auto open = choices.find('[');
+  const auto close = choices.find(']', std::min(open, choices.size()));
+  return close == std::string_view::npos ? "" : std::string(choices.substr(open + 1, close - open - 1));
+}
+
+}  // namespace
+
+Machine read_machine() {
+  Machine machine;
+  utsname names{};
+  if (::uname(&names) == 0) {
+    machine.kernel = names.release;
+    machine.architecture = names.machine;
+  }
+  struct sysinfo memory {};
+  if (::sysinfo(&memory) == 0) {
+    machine.memory_bytes = std::uint64_t{memory.totalram} * memory.mem_unit;
+    machine.swap_bytes = std::uint64_t{memory.totalswap} * memory.mem_unit;
+  }
+  machine.cpus = static_cast<std::uint32_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 0L));
+  machine.page_bytes = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
+  if (const auto thp = read_file("/sys/kernel/mm/transparent_hugepage/enabled")) {
+    machine.thp = chosen(*thp);
+  }
+  return machine;
+}
+
+}  // namespace torchleak::procfs

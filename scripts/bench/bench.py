@@ -349,8 +349,10 @@ def parse_options():
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     if options.pairs < 2 or options.slice <= 0 or options.capture <= 0:
         parser.error("--pairs, --slice and --capture must be positive")
-    if options.json:
-        open(options.json, "a").close()  # not writable? say so now
+    if not os.access(options.tracer, os.X_OK):
+        parser.error(f"{options.tracer} is no program")
+    if options.json and not os.access(Path(options.json).absolute().parent, os.W_OK):
+        parser.error(f"cannot write {options.json}")
     return options
 
 

@@ -29,16 +29,25 @@ class Run:
     lost: int | None
 
 
+def peak_rss_bytes_of(pid):
+    """0 once the process has ended. Not wait4's ru_maxrss: that remembers this driver's size from before the exec."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            return next((int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:")), 0)
+    except OSError:
+        return 0
+
+
 class Tracer:
     def __init__(self, program, pid):
         self._report = tempfile.NamedTemporaryFile(prefix="torchleak-bench-", suffix=".json")
         self._messages = tempfile.TemporaryFile()
-        ready, self._ready_end = os.pipe()
+        ready, ready_end = os.pipe()
         started = time.monotonic()
-        command = [program, "-q", "-p", str(pid), "-o", self._report.name, "--ready-fd", str(self._ready_end)]
+        command = [program, "-q", "-p", str(pid), "-o", self._report.name, "--ready-fd", str(ready_end)]
         self._process = subprocess.Popen(
-            command, pass_fds=[self._ready_end], stdout=self._messages, stderr=self._messages)
-        os.close(self._ready_end)
+            command, pass_fds=[ready_end], stdout=self._messages, stderr=self._messages)
+        os.close(ready_end)
         is_readable, _, _ = select.select([ready], [], [], ATTACH_DEADLINE_S)
         is_ready = bool(is_readable) and os.read(ready, 1) != b""
         os.close(ready)
@@ -55,7 +64,7 @@ class Tracer:
             self._give_up("ended during the capture")
         capture_s = time.monotonic() - self._ready_at
         self._process.send_signal(signal.SIGINT)
-        status, usage = self._wait()
+        status, usage, peak_rss_bytes = self._wait()
         if status != 0:
             self._give_up(f"ended with status {status}")
         capture = self._read_capture()
@@ -64,7 +73,7 @@ class Tracer:
             ready_s=self._ready_s,
             capture_cpu_share=capture_cpu_ns / 1e9 / capture_s,
             total_cpu_s=usage.ru_utime + usage.ru_stime,
-            peak_rss_bytes=usage.ru_maxrss * 1024,
+            peak_rss_bytes=peak_rss_bytes,
             first_data_s=cost.get("first_data_s"),
             target_share_percent=cost.get("target_share_percent"),
             lost=None if lost is None else sum(lost.values()),
@@ -72,12 +81,14 @@ class Tracer:
 
     def _wait(self):
         deadline = time.monotonic() + REPORT_DEADLINE_S
+        peak_rss_bytes = 0
         while time.monotonic() < deadline:
+            peak_rss_bytes = max(peak_rss_bytes, peak_rss_bytes_of(self._process.pid))
             pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
             if pid:
                 self._process.returncode = os.waitstatus_to_exitcode(status)
-                return self._process.returncode, usage
-            time.sleep(0.005)
+                return self._process.returncode, usage, peak_rss_bytes
+            time.sleep(0.002)
         self._give_up("did not end when asked")
 
     def _read_capture(self):

@@ -9,25 +9,26 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile __u32 tl_abi_version = TL_ABI_VERSION;
 const volatile bool tl_follow_children = true;
 
-/* The counters were one structure of atomics before 6.2 and are per-CPU counters since. */
-static __always_inline __u64 tl_rss_pages(struct mm_struct *mm, int member)
-{
-	struct mm_struct___before_6_2 *old = (void *)mm;
-	__s64 pages;
-
-	if (bpf_core_field_exists(old->rss_stat.count))
-		pages = BPF_CORE_READ(old, rss_stat.count[member].counter);
-	else
-		pages = BPF_CORE_READ(mm, rss_stat[member].count);
-	return pages > 0 ? (__u64)pages : 0;
-}
+/* The counters were one structure of atomics before 6.2 and are per-CPU counters since. A macro, for the index must be a
+ * constant: CO-RE mends it with the kernel's own size of an element, a variable one would go by ours. */
+#define TL_RSS_PAGES(mm, member)                                                                               \
+	({                                                                                                     \
+		struct mm_struct___before_6_2 *tl_old = (void *)(mm);                                          \
+		__s64 tl_pages = bpf_core_field_exists(tl_old->rss_stat.count) ?                               \
+					 BPF_CORE_READ(tl_old, rss_stat.count[member].counter) :               \
+					 BPF_CORE_READ(mm, rss_stat[member].count);                            \
+		tl_pages > 0 ? (__u64)tl_pages : 0;                                                            \
+	})
 
 static __always_inline void tl_read_rss(struct mm_struct *mm, struct tl_rss *rss)
 {
-	rss->file_pages = mm ? tl_rss_pages(mm, 0) : 0;
-	rss->anon_pages = mm ? tl_rss_pages(mm, 1) : 0;
-	rss->swap_pages = mm ? tl_rss_pages(mm, 2) : 0;
-	rss->shmem_pages = mm ? tl_rss_pages(mm, 3) : 0;
+	__builtin_memset(rss, 0, sizeof(*rss));
+	if (!mm)
+		return;
+	rss->file_pages = TL_RSS_PAGES(mm, 0);
+	rss->anon_pages = TL_RSS_PAGES(mm, 1);
+	rss->swap_pages = TL_RSS_PAGES(mm, 2);
+	rss->shmem_pages = TL_RSS_PAGES(mm, 3);
 }
 
 SEC("tp_btf/sched_process_fork")

@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "torchleak/app/tree.hpp"
+#include "torchleak/procfs/machine.hpp"
 #include "torchleak/procfs/pressure.hpp"
 #include "torchleak/procfs/snapshot.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr int kPollMs = 25;
 constexpr std::uint64_t kWindowNs = 100 * kMillisecond;
+constexpr std::uint64_t kWindowsACosted = 10;  // counting run times makes the programs dearer
 constexpr std::uint64_t kObservationNs = 250 * kMillisecond;
 constexpr std::uint64_t kObservationCostShare = 100;  // observing may take 1 % of a CPU
 constexpr std::uint64_t kSnapshotBudgetNs = 3000 * kMillisecond;
@@ -49,10 +51,11 @@ CaptureSession::CaptureSession(const TraceOptions& options, bpf::Tracer tracer,
       tracer_(std::move(tracer)),
       ledger_(ledger_options(), procfs::monotonic_ns()),
       probe_(page_bytes()),
-      budget_(options.max_overhead_percent),
+      sampling_(options.max_overhead_percent, options.sample_bytes / page_bytes()),
       started_(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))),
       program_start_ns_(program_start_ns),
-      start_ns_(procfs::monotonic_ns()) {}
+      start_ns_(procfs::monotonic_ns()),
+      busy_cpu_at_start_(procfs::busy_cpu_ns()) {}
 
 // Traces a process before looking for its children, so that none can be born unseen in between. True if all
 // are in.
@@ -75,7 +78,6 @@ bool CaptureSession::follow(std::uint32_t root) {
 
 Result<void> CaptureSession::attach(const std::vector<std::uint32_t>& pids) {
   targets_ = pids;
-  tracer_.count_cost(true);
   for (const std::uint32_t pid : pids) {
     while (follow(pid)) {
     }
@@ -84,7 +86,7 @@ Result<void> CaptureSession::attach(const std::vector<std::uint32_t>& pids) {
     }
   }
   take_baselines(ledger_.live());
-  tracer_.sample_faults(true);
+  next_window();
   for (const std::uint32_t pid : pids) {
     machine_has_swap_ |= procfs::swap_outlook(static_cast<pid_t>(pid)).machine_has_swap;
   }
@@ -123,9 +125,10 @@ void CaptureSession::run(StopSignal& stop, Progress& progress) {
     const double left_ms = options_.duration_s ? (*options_.duration_s - elapsed_s) * 1000 + 1 : kPollMs;
     stopped = stop.wait(static_cast<int>(std::min<double>(kPollMs, left_ms)));
     drain();
+    steer_period();
     const std::uint64_t now = procfs::monotonic_ns();
     if (now >= next_window_ns_) {
-      steer_fault_windows();
+      next_window();
     }
     if (now >= next_observation_ns_) {
       observe_all();
@@ -173,6 +176,8 @@ EventFacts CaptureSession::facts_for(const Event& event) {
     }
   } else if (const auto* fault = std::get_if<tl_fault>(&event)) {
     facts.sampled_share = sampled_share_;
+    faults_since_ += fault->weight;
+    watched_faults_ += fault->weight;
     if ((fault->flags & TL_FAULT_PRESENT) == 0) {
       facts.touched_page_bytes = probe_.page_size_at(pid, fault->address);
     }
@@ -223,16 +228,44 @@ void CaptureSession::watch_swap() {
   }
 }
 
-void CaptureSession::steer_fault_windows() {
+// Follows a rise of the rate at once and a fall when it has lasted.
+void CaptureSession::steer_period() {
+  const double seconds = static_cast<double>(procfs::monotonic_ns() - watched_since_ns_) * 1e-9;
+  const double rate = static_cast<double>(faults_since_) / std::max(seconds, 0.001);
+  const bool rises = rate > static_cast<double>(sampling_.period()) * 1000;
+  if (!watching_ || (!rises && seconds < 1)) {
+    return;
+  }
+  if (sampling_.set_rate(rate)) {
+    tracer_.sample_faults(sampling_.period());
+  }
+  if (seconds >= 1) {
+    watched_since_ns_ = procfs::monotonic_ns();
+    faults_since_ = 0;
+  }
+}
+
+// Decides for the next tenth of a second: are faults watched, and is the programs' run time counted? Records
+// of the window that ends have just been drained, with its share.
+void CaptureSession::next_window() {
   next_window_ns_ = procfs::monotonic_ns() + kWindowNs;
-  if (options_.sample_bytes == 0 && recent_.cpu_ns > 200 * kMillisecond) {
-    budget_.set_rate(static_cast<double>(recent_.faults) / (static_cast<double>(recent_.cpu_ns) * 1e-9));
-    smallest_share_ = std::min(smallest_share_, budget_.share());
+  if (recent_.cpu_ns > 200 * kMillisecond) {
+    sampling_.set_target_rate(static_cast<double>(recent_.faults) /
+                              (static_cast<double>(recent_.cpu_ns) * 1e-9));
+    smallest_share_ = std::min(smallest_share_, sampling_.share());
     recent_ = {};
   }
-  // Records of the window that ends now have been drained with its share.
-  tracer_.sample_faults(budget_.next_window());
-  sampled_share_ = budget_.share();
+  const bool watch = sampling_.next_window();
+  if (watch && !watching_) {
+    watched_since_ns_ = procfs::monotonic_ns();
+    faults_since_ = 0;
+  }
+  watching_ = watch;
+  tracer_.sample_faults(watch ? sampling_.period() : 0);
+  sampled_share_ = sampling_.share();
+  const bool count = windows_++ % kWindowsACosted == 0;
+  costed_windows_ += count ? 1 : 0;
+  tracer_.count_cost(count);
 }
 
 }  // namespace torchleak::app

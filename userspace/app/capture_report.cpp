@@ -111,12 +111,26 @@ void CaptureSession::tell_losses(Capture& capture) const {
   tell(ledger_.untracked_processes(), "processes were not followed: too many were started");
 }
 
+// What the targets pay, of their own CPU time. The programs on system calls run for every process of the
+// machine; the targets' part of that is taken to be their part of the CPU time.
+double CaptureSession::target_share_percent(const bpf::ProgramCost& cost, double scale) const {
+  if (total_.cpu_ns == 0) {
+    return 0;
+  }
+  const auto target_cpu = static_cast<double>(total_.cpu_ns);
+  const auto busy_cpu = std::max(static_cast<double>(procfs::busy_cpu_ns() - busy_cpu_at_start_), target_cpu);
+  const double own = static_cast<double>(cost.run_ns - cost.machine_wide_ns) * scale;
+  const double shared = static_cast<double>(cost.machine_wide_ns) * scale * target_cpu / busy_cpu;
+  const double faults = static_cast<double>(watched_faults_) * FaultSampling::kFaultCostNs;
+  return 100 * (own + shared + faults) / target_cpu;
+}
+
 Capture CaptureSession::describe(std::vector<std::string> notes) const {
   Capture capture;
   capture.started = started_;
   capture.duration_s = static_cast<double>(end_ns_ - start_ns_) * 1e-9;
   capture.targets = targets_;
-  capture.sample_bytes = options_.sample_bytes;
+  capture.sample_bytes = sampling_.largest_period() * static_cast<std::uint64_t>(::getpagesize());
   capture.layers = layers();
   capture.blind_spots = std::move(notes);
   capture.blind_spots.insert(capture.blind_spots.end(), blind_spots_.begin(), blind_spots_.end());
@@ -127,14 +141,11 @@ Capture CaptureSession::describe(std::vector<std::string> notes) const {
   tell_losses(capture);
 
   const bpf::ProgramCost cost = tracer_.cost();
-  capture.cost.bpf_ns = cost.run_ns;
-  capture.cost.bpf_runs = cost.runs;
-  const double watched_faults = static_cast<double>(total_.faults) * smallest_share_;
-  if (total_.cpu_ns > 0) {
-    capture.cost.target_share_percent =
-        100 * (static_cast<double>(cost.run_ns) + watched_faults * FaultBudget::kFaultCostNs) /
-        static_cast<double>(total_.cpu_ns);
-  }
+  const double scale =
+      static_cast<double>(windows_) / static_cast<double>(std::max<std::uint64_t>(costed_windows_, 1));
+  capture.cost.bpf_ns = static_cast<std::uint64_t>(static_cast<double>(cost.run_ns) * scale);
+  capture.cost.bpf_runs = static_cast<std::uint64_t>(static_cast<double>(cost.runs) * scale);
+  capture.cost.target_share_percent = target_share_percent(cost, scale);
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   capture.cost.tracer_cpu_s = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
@@ -146,7 +157,7 @@ Capture CaptureSession::describe(std::vector<std::string> notes) const {
 }
 
 Report CaptureSession::finish(std::vector<std::string> notes) {
-  tracer_.sample_faults(false);
+  tracer_.sample_faults(0);
   drain();
   observe_all();
   end_ns_ = procfs::monotonic_ns();

@@ -72,9 +72,7 @@ int trace(const TraceOptions& options, std::uint64_t program_start_ns) {
   if (preflight.status != 0) {
     return complain(preflight.message, preflight.status);
   }
-  auto tracer = bpf::Tracer::create(
-      {.follow_children = options.children,
-       .sample_period = options.sample_bytes / static_cast<std::uint64_t>(::getpagesize())});
+  auto tracer = bpf::Tracer::create({.follow_children = options.children});
   if (!tracer) {
     return complain(tracer.error().message, kCannotTrace);
   }

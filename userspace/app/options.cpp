@@ -50,7 +50,7 @@ void add_output_options(CLI::App& app, OutputOptions& output) {
                       std::map<std::string, Format>{{"text", Format::kText}, {"json", Format::kJson}})
                       .description(""))
       ->type_name("FORMAT");
-  app.add_option("--top", output.top, "Processes shown in full")->type_name("N")->default_str("10");
+  app.add_option("--top", output.top, "Processes shown in full (default: 10)")->type_name("N");
   app.add_flag("--no-color", output.no_color,
                "No colours (also: NO_COLOR in the environment, or no terminal)");
 }
@@ -68,7 +68,8 @@ void add_trace_options(CLI::App& app, TraceOptions& trace, std::string& sample_b
                  "Time between progress lines (default: 1 on a terminal, else 5)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 1e6).description(""));
-  app.add_flag("!--no-children", trace.children, "This process only, not those below it");
+  app.add_flag_callback(
+      "--no-children", [&trace] { trace.children = false; }, "This process only, not those below it");
   app.add_option("--sample-bytes", sample_bytes,
                  "Mean bytes of fresh memory a sample, e.g. 64K (default: adapted)")
       ->type_name("SIZE");

@@ -13,8 +13,7 @@
 
 namespace torchleak::bpf {
 
-Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t period,
-                                      std::uint64_t samples_per_second) {
+Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t faults_a_sample) {
   FaultEvents events;
   perf_event_attr attributes{};
   attributes.size = sizeof(attributes);
@@ -22,8 +21,7 @@ Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t period,
   attributes.config = PERF_COUNT_SW_PAGE_FAULTS;
   // Not PERF_SAMPLE_PERIOD: with a fixed period it makes the kernel sample every single fault.
   attributes.sample_type = PERF_SAMPLE_ADDR;
-  attributes.freq = period == 0 ? 1 : 0;
-  attributes.sample_period = period == 0 ? samples_per_second : period;  // a union with sample_freq
+  attributes.sample_period = faults_a_sample;
 
   const int cpus = libbpf_num_possible_cpus();
   for (int cpu = 0; cpu < cpus; ++cpu) {

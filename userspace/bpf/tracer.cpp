@@ -78,12 +78,11 @@ struct Tracer::State {
   std::optional<FaultEvents> faults;
   std::vector<Link> swap_links;
   std::vector<BlindSpot> blind_spots;
-  TracerOptions options;
+  std::uint64_t faults_a_sample = 0;
   UniqueFd stats;
 
-  Result<void> open_faults() {
-    auto opened = FaultEvents::open(bpf_program__fd(skeleton->progs.tl_on_page_fault), options.sample_period,
-                                    options.samples_per_second);
+  Result<void> open_faults(std::uint64_t period) {
+    auto opened = FaultEvents::open(bpf_program__fd(skeleton->progs.tl_on_page_fault), period);
     if (!opened) {
       return std::unexpected(opened.error());
     }
@@ -132,8 +131,7 @@ Result<Tracer> Tracer::create(const TracerOptions& options) {
   for (bpf_program* program : {programs.tl_on_sys_enter, programs.tl_on_sys_exit}) {
     state->attach(Layer::kMappings, program, state->links);
   }
-  state->options = options;
-  if (const auto tried = state->open_faults(); !tried) {
+  if (const auto tried = state->open_faults(1); !tried) {
     state->blind_spots.push_back({Layer::kPages, "tl_on_page_fault", tried.error().message});
   }
   state->faults.reset();
@@ -207,11 +205,17 @@ void Tracer::set_swap_entries(std::uint32_t tgid, std::uint64_t entries) {
   }
 }
 
-void Tracer::sample_faults(bool on) {
-  if (!on) {
-    state_->faults.reset();
-  } else if (!state_->faults && !state_->open_faults()) {
-    state_->blind_spots.push_back({Layer::kPages, "tl_on_page_fault", "the event could not be opened again"});
+void Tracer::sample_faults(std::uint64_t faults_a_sample) {
+  if (faults_a_sample == state_->faults_a_sample) {
+    return;
+  }
+  state_->faults_a_sample = faults_a_sample;
+  state_->faults.reset();
+  if (faults_a_sample == 0) {
+    return;
+  }
+  if (const auto opened = state_->open_faults(faults_a_sample); !opened) {
+    state_->blind_spots.push_back({Layer::kPages, "tl_on_page_fault", opened.error().message});
   }
 }
 
@@ -242,6 +246,10 @@ ProgramCost Tracer::cost() const {
     if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0) {
       sum.run_ns += info.run_time_ns;
       sum.runs += info.run_cnt;
+      const auto& programs = state_->skeleton->progs;
+      if (program == programs.tl_on_sys_enter || program == programs.tl_on_sys_exit) {
+        sum.machine_wide_ns += info.run_time_ns;
+      }
     }
   }
   return sum;

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <sstream>
 #include <string_view>
 
 #include "file.hpp"
+#include "torchleak/procfs/process.hpp"
 
 namespace torchleak::procfs {
 namespace {
@@ -40,6 +43,22 @@ Machine read_machine() {
     machine.thp = chosen(*thp);
   }
   return machine;
+}
+
+std::uint64_t busy_cpu_ns() {
+  const auto text = read_file("/proc/stat");
+  if (!text) {
+    return 0;
+  }
+  // cpu user nice system idle iowait irq softirq …: the fourth and fifth are not busy.
+  std::istringstream line(text->substr(0, text->find('\n')));
+  std::string name;
+  std::array<std::uint64_t, 7> ticks{};
+  line >> name;
+  for (std::uint64_t& tick : ticks) {
+    line >> tick;
+  }
+  return ticks_to_ns(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]);
 }
 
 }  // namespace torchleak::procfs

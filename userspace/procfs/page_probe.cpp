@@ -63,17 +63,16 @@ std::uint64_t PageProbe::page_size_at(pid_t pid, std::uint64_t address) {
     return 0;
   }
   const std::uint64_t frame = entry & kFrameMask;
+  std::uint64_t own_flags = 0;
+  if (frame == 0 || !read_page_flags(frame, {&own_flags, 1}) || (own_flags & kTransparentHuge) == 0) {
+    return page_bytes_;
+  }
   const std::uint64_t first = frame / kFramesLookedAt * kFramesLookedAt;
   std::array<std::uint64_t, kFramesLookedAt> flags{};
-  if (frame == 0 || !page_flags_ ||
-      ::pread(page_flags_.get(), flags.data(), sizeof(flags), static_cast<off_t>(first * sizeof(flags[0]))) !=
-          static_cast<ssize_t>(sizeof(flags))) {
+  if (!read_page_flags(first, flags)) {
     return page_bytes_;
   }
   std::size_t head = frame - first;
-  if ((flags[head] & kTransparentHuge) == 0) {
-    return page_bytes_;
-  }
   while (head > 0 && (flags[head] & kCompoundHead) == 0) {
     --head;
   }
@@ -82,6 +81,12 @@ std::uint64_t PageProbe::page_size_at(pid_t pid, std::uint64_t address) {
     ++end;
   }
   return (end - head) * page_bytes_;
+}
+
+bool PageProbe::read_page_flags(std::uint64_t first_frame, std::span<std::uint64_t> flags) const {
+  const auto offset = static_cast<off_t>(first_frame * sizeof(std::uint64_t));
+  return page_flags_ && ::pread(page_flags_.get(), flags.data(), flags.size_bytes(), offset) ==
+                            static_cast<ssize_t>(flags.size_bytes());
 }
 
 ChunkHeader PageProbe::chunk_header_at(pid_t pid, std::uint64_t address, std::uint64_t length) {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "torchleak/app/fault_budget.hpp"
+#include "torchleak/app/fault_sampling.hpp"
 #include "torchleak/app/options.hpp"
 #include "torchleak/app/progress.hpp"
 #include "torchleak/app/stop_signal.hpp"
@@ -40,9 +40,11 @@ class CaptureSession {
   EventFacts facts_for(const Event& event);
   void observe_all();
   void watch_swap();
-  void steer_fault_windows();
+  void steer_period();
+  void next_window();
   bool targets_ended() const;
   void take_end_snapshots();
+  double target_share_percent(const bpf::ProgramCost& cost, double scale) const;
   Capture describe(std::vector<std::string> notes) const;
   std::map<std::string, LayerStatus> layers() const;
   void tell_losses(Capture& capture) const;
@@ -52,7 +54,7 @@ class CaptureSession {
   Ledger ledger_;
   Decoder decoder_;
   procfs::PageProbe probe_;
-  FaultBudget budget_;
+  FaultSampling sampling_;
   std::vector<std::uint32_t> targets_;
   std::vector<std::string> blind_spots_;
   std::string started_;  // ISO 8601
@@ -60,10 +62,17 @@ class CaptureSession {
   std::uint64_t start_ns_ = 0;
   std::uint64_t end_ns_ = 0;
   std::uint64_t first_data_ns_ = 0;
+  std::uint64_t busy_cpu_at_start_;
   std::uint64_t next_observation_ns_ = 0;
   std::uint64_t next_window_ns_ = 0;
   double sampled_share_ = 1;   // of the windows now being sampled
   double smallest_share_ = 1;  // seen in this capture
+  bool watching_ = false;      // this window's faults
+  std::uint64_t watched_since_ns_ = 0;
+  std::uint64_t faults_since_ = 0;    // seen since then
+  std::uint64_t watched_faults_ = 0;  // in all
+  std::uint64_t windows_ = 0;
+  std::uint64_t costed_windows_ = 0;  // those in which the programs' run time was counted
   struct Usage {
     std::uint64_t cpu_ns = 0;
     std::uint64_t faults = 0;

@@ -13,8 +13,7 @@ namespace torchleak::bpf {
 // lives: even switched off an event costs every fault of the machine something, a closed one nothing.
 class FaultEvents {
  public:
-  // `period` faults a sample, or where it is 0 a period that the kernel adapts to `samples_per_second`.
-  static Result<FaultEvents> open(int program_fd, std::uint64_t period, std::uint64_t samples_per_second);
+  static Result<FaultEvents> open(int program_fd, std::uint64_t faults_a_sample);
 
  private:
   std::vector<UniqueFd> events_;

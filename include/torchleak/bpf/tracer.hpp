@@ -30,14 +30,12 @@ struct BlindSpot {
 
 struct TracerOptions {
   bool follow_children = true;
-  // Faults between two samples; 0 lets the kernel adapt the period to `samples_per_second` on each CPU.
-  std::uint64_t sample_period = 0;
-  std::uint64_t samples_per_second = 2000;
 };
 
 struct ProgramCost {
   std::uint64_t run_ns = 0;
   std::uint64_t runs = 0;
+  std::uint64_t machine_wide_ns = 0;  // of run_ns, in programs that every process's system calls pass through
 };
 
 class Tracer {
@@ -64,8 +62,8 @@ class Tracer {
   bool swap_attached() const;
   void set_swap_entries(std::uint32_t tgid, std::uint64_t entries);
 
-  // Fault sampling goes in windows: while it is off, faults cost nothing. It is off at first.
-  void sample_faults(bool on);
+  // One sample in so many faults; 0 for none, when faults cost nothing. None at first.
+  void sample_faults(std::uint64_t faults_a_sample);
 
   const std::vector<BlindSpot>& blind_spots() const;
   std::array<std::uint64_t, TL_LOSS_COUNT> losses() const;

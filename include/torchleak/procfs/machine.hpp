@@ -8,4 +8,7 @@ namespace torchleak::procfs {
 // The machine's facts; what cannot be read stays empty or 0.
 Machine read_machine();
 
+// CPU time of all processes and of the kernel since boot; 0 where it cannot be read.
+std::uint64_t busy_cpu_ns();
+
 }  // namespace torchleak::procfs

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 
 #include "torchleak/base/unique_fd.hpp"
@@ -33,6 +34,7 @@ class PageProbe {
  private:
   // The pagemap entry of a page; 0 where it cannot be read.
   std::uint64_t pagemap_entry(pid_t pid, std::uint64_t address);
+  bool read_page_flags(std::uint64_t first_frame, std::span<std::uint64_t> flags) const;
 
   std::uint64_t page_bytes_;
   bool huge_pages_possible_;

@@ -29,11 +29,13 @@ std::int64_t memory_of(const MemoryCounts& counts) {
 
 // Keeps the first and the last point and every second one between.
 void halve(std::vector<TimelinePoint>& timeline) {
+  const TimelinePoint last = timeline.back();
   std::size_t kept = 0;
-  for (std::size_t i = 0; i < timeline.size(); i += 2) {
+  for (std::size_t i = 0; i + 1 < timeline.size(); i += 2) {
     timeline[kept++] = timeline[i];
   }
   timeline.resize(kept);
+  timeline.push_back(last);
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ void Ledger::add(const FoundProcess& found) {
   if (const auto parent = live_.find(found.ppid); parent != live_.end()) {
     process.parent = parent->second;
   }
-  process.born_ns = found.observation.time_ns;
+  process.born_ns = capture_start_ns_;
   process.start = found.observation.memory;
   process.peak_rss = found.observation.memory.rss;
   process.minor_faults_before = found.observation.minor_faults;
@@ -131,15 +133,18 @@ struct Ledger::Applier {
   }
 
   void operator()(const tl_fork& event) const {
-    if (ledger.processes_.size() >= ledger.options_.max_processes) {
-      ++ledger.untracked_processes_;
-      return;
-    }
     if (Process* stale = ledger.live_process(event.child_tgid)) {
       if (stale->start_ns / kTickNs == event.child_start_ns / kTickNs) {
         return;  // found in /proc before its record was read
       }
+      if (stale == &process) {
+        return;  // nobody is born with the pid of its parent
+      }
       ledger.end(*stale, event.header.time_ns);  // its exit was lost, and the pid is used again
+    }
+    if (ledger.processes_.size() >= ledger.options_.max_processes) {
+      ++ledger.untracked_processes_;
+      return;
     }
     Process child(ledger.options_.page_bytes);
     child.pid = event.child_tgid;
@@ -201,7 +206,11 @@ struct Ledger::Applier {
   }
 
   void operator()(const tl_oom_kill&) const { process.oom_killed = true; }
-  void operator()(const tl_rename& event) const { process.comm = event.comm; }
+  void operator()(const tl_rename& event) const {
+    if (event.tid == event.header.tgid) {  // a thread's name is not its process's
+      process.comm = event.comm;
+    }
+  }
 
   void operator()(const tl_map& event) const {
     AddressSpace* space = space_at(event.header);

@@ -40,6 +40,17 @@ class HelpFormat : public CLI::Formatter {
   }
 };
 
+// As CLI::Range, which lets "nan" through: it is neither below nor above.
+CLI::Validator number_between(double least, double most) {
+  return {[least, most](const std::string& text) {
+            double value = 0;
+            const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+            return fits ? std::string{}
+                        : fmt::format("'{}' is not a number from {:g} to {:g}", printable(text), least, most);
+          },
+          ""};
+}
+
 void add_output_options(CLI::App& app, OutputOptions& output) {
   app.add_option("-o,--output", output.files,
                  "Write the report to FILE; .json or .txt picks the format (repeatable)")
@@ -63,11 +74,11 @@ void add_trace_options(CLI::App& app, TraceOptions& trace, std::string& sample_b
   app.add_option("-d,--duration", trace.duration_s,
                  "Stop after this time (default: Ctrl-C, or the target's end)")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.01, 1e9).description(""));
+      ->check(number_between(0.01, 1e9));
   app.add_option("-i,--interval", trace.interval_s,
                  "Time between progress lines (default: 1 on a terminal, else 5)")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 1e6).description(""));
+      ->check(number_between(0.1, 1e6));
   app.add_flag_callback(
       "--no-children", [&trace] { trace.children = false; }, "This process only, not those below it");
   app.add_option("--sample-bytes", sample_bytes,
@@ -76,7 +87,7 @@ void add_trace_options(CLI::App& app, TraceOptions& trace, std::string& sample_b
   app.add_option("--max-overhead", trace.max_overhead_percent,
                  "Cost budget on the target, in percent (default: 1)")
       ->type_name("PERCENT")
-      ->check(CLI::Range(0.01, 100.0).description(""));
+      ->check(number_between(0.01, 100));
   app.add_flag("-q,--quiet", trace.quiet, "No progress on stderr");
   app.add_flag("-v,--verbose", trace.verbose, "Say on stderr what is attached and what is not");
   app.add_option("--ready-fd", trace.ready_fd,

@@ -4,6 +4,7 @@
 #include "arch.h"
 #include "emit.h"
 #include "filter.h"
+#include "pending.h"
 
 #include <asm/unistd.h>
 
@@ -13,16 +14,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define TL_MADV_WILLNEED 3 /* it and the advice below it change no memory */
 #define TL_MAX_ERRNO 4095
 
-static __always_inline bool tl_changes_mappings(long number)
+/* Those whose record must carry the time of entry. mmap gives and does not take; where it does take (MAP_FIXED), it
+ * replaces in one step. */
+static __always_inline bool tl_takes_memory(long number)
 {
 	switch (number) {
-	case __NR_mmap:
 	case __NR_munmap:
 	case __NR_mremap:
-	case __NR_mprotect:
 	case __NR_brk:
 	case __NR_madvise:
-	case __NR_shmat:
 	case __NR_shmdt:
 		return true;
 	default:
@@ -30,36 +30,18 @@ static __always_inline bool tl_changes_mappings(long number)
 	}
 }
 
+static __always_inline bool tl_changes_mappings(long number)
+{
+	return number == __NR_mmap || number == __NR_mprotect || number == __NR_shmat || tl_takes_memory(number);
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(tl_on_sys_enter, struct pt_regs___tl *regs, long number)
 {
-	__u32 tid;
-	__u64 now;
-
 	/* Every system call of the machine comes by here: nothing is done before this has let it through. */
-	if (!tl_changes_mappings(number) || !tl_traced(tl_current_tgid()))
-		return 0;
-	tid = tl_current_tid();
-	now = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&tl_pending, &tid, &now, BPF_ANY))
-		tl_count_loss(TL_LOSS_PENDING_FULL);
+	if (tl_takes_memory(number) && tl_traced(tl_current_tgid()))
+		tl_enter_call();
 	return 0;
-}
-
-/* When the running thread entered the call that now returns; the present where that was not seen. */
-static __always_inline __u64 tl_take_entry_time(void)
-{
-	__u32 tid = tl_current_tid();
-	__u64 *entry = bpf_map_lookup_elem(&tl_pending, &tid);
-	__u64 entry_ns;
-
-	if (!entry) {
-		tl_count_loss(TL_LOSS_PENDING_MISSING);
-		return bpf_ktime_get_ns();
-	}
-	entry_ns = *entry;
-	bpf_map_delete_elem(&tl_pending, &tid);
-	return entry_ns;
 }
 
 static __always_inline void tl_describe_file(struct tl_map *record)
@@ -87,13 +69,8 @@ static __always_inline void tl_describe_file(struct tl_map *record)
 				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
-static __always_inline void tl_emit_map(__u32 tgid, __u64 entry_ns, const struct tl_call *call, __u64 address)
+static __always_inline void tl_fill_map(struct tl_map *record, const struct tl_call *call, __u64 address)
 {
-	struct tl_map *record = TL_RESERVE(TL_KIND_MAP, tl_map, tgid);
-
-	if (!record)
-		return;
-	record->entry_ns = entry_ns;
 	record->address = address;
 	record->length = call->argument[1];
 	record->offset = call->argument[5];
@@ -102,11 +79,28 @@ static __always_inline void tl_emit_map(__u32 tgid, __u64 entry_ns, const struct
 	record->filesystem = 0;
 	record->protection = (__u32)call->argument[2];
 	record->flags = (__u32)call->argument[3];
-	record->fd = record->flags & TL_MAP_ANONYMOUS ? -1 : (__s32)call->argument[4];
 	record->padding = 0;
-	__builtin_memset(record->name, 0, sizeof(record->name));
-	if (record->fd >= 0)
+}
+
+static __always_inline void tl_emit_map(__u32 tgid, const struct tl_call *call, __u64 address)
+{
+	struct tl_map *record;
+
+	if (call->argument[3] & TL_MAP_ANONYMOUS) {
+		record = tl_reserve(TL_KIND_MAP, TL_MAP_ANONYMOUS_BYTES, tgid, TL_LOSS_RING_FULL);
+		if (!record)
+			return;
+		tl_fill_map(record, call, address);
+		record->fd = -1;
+	} else {
+		record = TL_RESERVE(TL_KIND_MAP, tl_map, tgid);
+		if (!record)
+			return;
+		tl_fill_map(record, call, address);
+		record->fd = (__s32)call->argument[4];
+		__builtin_memset(record->name, 0, sizeof(record->name));
 		tl_describe_file(record);
+	}
 	tl_submit(record);
 }
 
@@ -172,22 +166,29 @@ int BPF_PROG(tl_on_sys_exit, struct pt_regs___tl *regs, long result)
 {
 	long number = tl_call_number(regs);
 	struct tl_call call;
-	__u64 entry_ns;
+	__u64 entry_ns = 0;
 	__u32 tgid;
 
 	if (!tl_changes_mappings(number))
 		return 0;
 	tgid = tl_current_tgid();
-	if (!tl_traced(tgid))
-		return 0;
-	entry_ns = tl_take_entry_time();
+	if (tl_takes_memory(number))
+		entry_ns = tl_leave_call();
+	if (!entry_ns) {
+		if (!tl_traced(tgid))
+			return 0;
+		if (tl_takes_memory(number)) {
+			tl_count_loss(TL_LOSS_ENTRY_TIME);
+			entry_ns = bpf_ktime_get_ns();
+		}
+	}
 	if ((__u64)result >= (__u64)-TL_MAX_ERRNO)
 		return 0;
 	tl_call_arguments(regs, &call);
 
 	switch (number) {
 	case __NR_mmap:
-		tl_emit_map(tgid, entry_ns, &call, (__u64)result);
+		tl_emit_map(tgid, &call, (__u64)result);
 		break;
 	case __NR_munmap:
 		tl_emit_range(TL_KIND_UNMAP, tgid, entry_ns, &call, 0);

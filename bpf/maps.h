@@ -7,7 +7,7 @@
 #include "torchleak/abi/event.h"
 
 #define TL_MAX_PROCESSES 16384
-#define TL_MAX_PENDING 16384
+#define TL_PENDING_SLOTS 16384 /* a power of two */
 #define TL_RING_BYTES (8 * 1024 * 1024)
 
 /* The traced processes: membership is the filter, the value their counters. */
@@ -18,12 +18,20 @@ struct {
 	__type(value, struct tl_process);
 } tl_processes SEC(".maps") __weak;
 
-/* When a thread entered the mapping call it is in. Calls do not nest within a thread, so one slot each is enough. */
+/* When a thread entered the mapping call it is in. Calls do not nest within a thread. The slot is tid modulo the size:
+ * an array costs a tenth of a hash, and should two threads ever meet in a slot, the one that finds the other's tid there
+ * counts a loss and goes by the time of return. */
+struct tl_pending_call {
+	__u64 entry_ns;
+	__u32 tid; /* 0: no call */
+	__u32 padding;
+};
+
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, TL_MAX_PENDING);
-	__type(key, __u32); /* tid */
-	__type(value, __u64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TL_PENDING_SLOTS);
+	__type(key, __u32);
+	__type(value, struct tl_pending_call);
 } tl_pending SEC(".maps") __weak;
 
 struct {

@@ -8,6 +8,7 @@
  * only where the machine may swap. */
 #include "emit.h"
 #include "filter.h"
+#include "pending.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -54,10 +55,8 @@ int BPF_PROG(tl_on_rss_owner, struct mm_struct *mm, int member)
 static __always_inline bool tl_is_swap_in(const struct tl_swap_change *change)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	__u32 tid = tl_current_tid();
 
-	return change->by_owner && !bpf_map_lookup_elem(&tl_pending, &tid) &&
-	       !(BPF_CORE_READ(task, flags) & TL_PF_EXITING);
+	return change->by_owner && !tl_is_in_call() && !(BPF_CORE_READ(task, flags) & TL_PF_EXITING);
 }
 
 SEC("tp/kmem/rss_stat")

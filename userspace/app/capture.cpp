@@ -24,6 +24,8 @@ constexpr std::uint64_t kWindowsACosted = 10;  // counting run times makes the p
 constexpr std::uint64_t kObservationNs = 250 * kMillisecond;
 constexpr std::uint64_t kObservationCostShare = 100;  // observing may take 1 % of a CPU
 constexpr std::uint64_t kSnapshotBudgetNs = 3000 * kMillisecond;
+// A look at a mapping takes the lock that the target's own mmap and munmap need. Without it the flags decide.
+constexpr std::size_t kHeaderProbesADrain = 8;
 constexpr std::uint64_t kSmallestMallocMmap = 128 * 1024;
 
 std::uint64_t page_bytes() {
@@ -143,6 +145,7 @@ bool CaptureSession::targets_ended() const {
 }
 
 void CaptureSession::drain() {
+  header_probes_left_ = kHeaderProbesADrain;
   tracer_.drain([this](std::span<const std::byte> record) {
     if (const auto event = decoder_.decode(record)) {
       take(*event);
@@ -171,7 +174,8 @@ EventFacts CaptureSession::facts_for(const Event& event) {
     const bool may_be_malloc = map->flags == (MAP_PRIVATE | MAP_ANONYMOUS) &&
                                map->length >= kSmallestMallocMmap &&
                                map->protection == (PROT_READ | PROT_WRITE);
-    if (may_be_malloc) {
+    if (may_be_malloc && header_probes_left_ > 0) {
+      --header_probes_left_;
       facts.chunk = probe_.chunk_header_at(pid, map->address, map->length);
     }
   } else if (const auto* fault = std::get_if<tl_fault>(&event)) {

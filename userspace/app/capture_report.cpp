@@ -105,7 +105,7 @@ void CaptureSession::tell_losses(Capture& capture) const {
   tell(losses[TL_LOSS_RING_FULL], "records were lost: the ring buffer was full");
   tell(losses[TL_LOSS_RING_FULL_SAMPLE], "samples were lost: the ring buffer was full");
   tell(losses[TL_LOSS_PROCESS_TABLE_FULL], "processes were not followed: the table of processes was full");
-  tell(losses[TL_LOSS_PENDING_FULL], "calls have no time of entry: the table of pending calls was full");
+  tell(losses[TL_LOSS_ENTRY_TIME], "calls have no time of entry: they had begun before, or shared a slot");
   tell(losses[TL_LOSS_FILE_UNREADABLE], "mapped files have no name: the descriptor was closed already");
   tell(decoder_.unknown_kinds() + decoder_.wrong_sizes(), "records were not understood");
   tell(ledger_.untracked_processes(), "processes were not followed: too many were started");

@@ -315,6 +315,11 @@ void AddressSpace::fit_baseline(std::uint64_t anon_bytes, std::uint64_t file_byt
   });
 }
 
+void AddressSpace::close() {
+  mappings_.clear();
+  samples_.clear();
+}
+
 void AddressSpace::place(Mapping mapping) {
   forget(mappings_.insert(std::move(mapping)));
 }

@@ -10,13 +10,14 @@ namespace {
 // The layouts of both sides were compared when the BPF object was opened, so a record has its struct's size
 // or is broken: there is no "longer, from a newer version" to be lenient about.
 template <typename Record>
-std::optional<Event> copy(std::span<const std::byte> bytes, const tl_header& header) {
+std::optional<Event> copy(std::span<const std::byte> bytes, const tl_header& header,
+                          std::size_t size = sizeof(Record)) {
   static_assert(std::is_trivially_copyable_v<Record>);
-  if (bytes.size() != sizeof(Record) || header.size != sizeof(Record)) {
+  if (bytes.size() != size || header.size != size) {
     return std::nullopt;
   }
   Record record{};
-  std::memcpy(&record, bytes.data(), sizeof(Record));
+  std::memcpy(&record, bytes.data(), size);
   if constexpr (requires { record.comm; }) {
     record.comm[TL_COMM_BYTES - 1] = '\0';
   }
@@ -43,7 +44,8 @@ std::optional<Event> copy_by_kind(std::span<const std::byte> bytes, const tl_hea
     case TL_KIND_RENAME:
       return copy<tl_rename>(bytes, header);
     case TL_KIND_MAP:
-      return copy<tl_map>(bytes, header);
+      return header.size == TL_MAP_ANONYMOUS_BYTES ? copy<tl_map>(bytes, header, TL_MAP_ANONYMOUS_BYTES)
+                                                   : copy<tl_map>(bytes, header);
     case TL_KIND_UNMAP:
       return copy<UnmapEvent>(bytes, header);
     case TL_KIND_REMAP:

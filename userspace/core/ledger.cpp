@@ -76,6 +76,7 @@ Process& Ledger::memory_owner(Process& process) {
 
 void Ledger::end(Process& process, std::uint64_t now_ns) {
   process.ended_ns = now_ns;
+  process.space.close();
   live_.erase(process.pid);
 }
 
@@ -225,7 +226,7 @@ struct Ledger::Applier {
                   .filesystem = event.filesystem,
                   .name = event.name,
                   .chunk = facts.chunk};
-    space->map(map, event.entry_ns, event.header.time_ns);
+    space->map(map, event.header.time_ns, event.header.time_ns);
   }
 
   void operator()(const UnmapEvent& event) const {

@@ -103,7 +103,6 @@ struct tl_rename {
 /* mmap that succeeded. The file's identity is filled in for file-backed maps only. */
 struct tl_map {
 	struct tl_header header;
-	tl_u64 entry_ns; /* when the call was made; header.time_ns is when it returned */
 	tl_u64 address;
 	tl_u64 length; /* as asked for, not rounded */
 	tl_u64 offset;
@@ -114,8 +113,11 @@ struct tl_map {
 	tl_u32 flags;
 	tl_s32 fd; /* -1 where anonymous */
 	tl_u32 padding;
-	char name[TL_NAME_BYTES]; /* last path component, cut off, NUL-terminated */
+	char name[TL_NAME_BYTES]; /* last path component, cut off, NUL-terminated; absent where anonymous */
 };
+
+/* A record of an anonymous map ends before the name. */
+#define TL_MAP_ANONYMOUS_BYTES 72
 
 /* munmap; also the range of madvise and mprotect, whose extra word is advice or protection. */
 struct tl_range {
@@ -180,10 +182,9 @@ enum tl_loss {
 	TL_LOSS_RING_FULL = 0,
 	TL_LOSS_RING_FULL_SAMPLE = 1,
 	TL_LOSS_PROCESS_TABLE_FULL = 2,
-	TL_LOSS_PENDING_FULL = 3,
-	TL_LOSS_PENDING_MISSING = 4,
-	TL_LOSS_FILE_UNREADABLE = 5,
-	TL_LOSS_COUNT = 6,
+	TL_LOSS_ENTRY_TIME = 3, /* two threads shared a slot, or the call had begun before we did */
+	TL_LOSS_FILE_UNREADABLE = 4,
+	TL_LOSS_COUNT = 5,
 };
 
 TL_STATIC_ASSERT(sizeof(struct tl_header) == 16, "header");
@@ -191,7 +192,7 @@ TL_STATIC_ASSERT(sizeof(struct tl_fork) == 88, "fork");
 TL_STATIC_ASSERT(sizeof(struct tl_exec) == 32, "exec");
 TL_STATIC_ASSERT(sizeof(struct tl_exit) == 96, "exit");
 TL_STATIC_ASSERT(sizeof(struct tl_rename) == 40, "rename");
-TL_STATIC_ASSERT(sizeof(struct tl_map) == 144, "map");
+TL_STATIC_ASSERT(sizeof(struct tl_map) == TL_MAP_ANONYMOUS_BYTES + TL_NAME_BYTES, "map");
 TL_STATIC_ASSERT(sizeof(struct tl_range) == 48, "range");
 TL_STATIC_ASSERT(sizeof(struct tl_remap) == 64, "remap");
 TL_STATIC_ASSERT(sizeof(struct tl_brk) == 40, "brk");

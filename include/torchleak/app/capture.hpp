@@ -80,6 +80,7 @@ class CaptureSession {
   std::unordered_map<std::uint32_t, Usage> usage_;  // by pid, as last observed
   Usage total_;                                     // of the targets, in this capture
   Usage recent_;                                    // since the share was last steered
+  std::size_t header_probes_left_ = 0;
   bool machine_has_swap_ = false;
 };
 

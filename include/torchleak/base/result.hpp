@@ -14,6 +14,8 @@ struct Error {
 template <typename T>
 using Result = std::expected<T, Error>;
 
-inline std::unexpected<Error> fail(std::string message) { return std::unexpected(Error{std::move(message)}); }
+inline std::unexpected<Error> fail(std::string message) {
+  return std::unexpected(Error{std::move(message)});
+}
 
 }  // namespace torchleak

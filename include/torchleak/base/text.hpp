@@ -17,7 +17,8 @@ std::string format_bytes(std::int64_t bytes);
 std::string format_growth(std::int64_t bytes);
 // "64K", "1M", "2GiB", "4096" in bytes.
 Result<std::uint64_t> parse_bytes(std::string_view text);
-// Bytes that came from a target and go to a terminal or a log: control characters and broken UTF-8 are escaped.
+// Bytes that came from a target and go to a terminal or a log: control characters and broken UTF-8 are
+// escaped.
 std::string printable(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 

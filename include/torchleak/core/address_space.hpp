@@ -87,6 +87,9 @@ class AddressSpace {
   // the difference out over the mappings in proportion. For a forked child, right after forked().
   void fit_baseline(std::uint64_t anon_bytes, std::uint64_t file_bytes, std::uint64_t shmem_bytes);
 
+  // The process has ended: its totals stay, what they were made of is let go.
+  void close();
+
   std::uint64_t start_bytes() const { return start_bytes_; }  // baseline as it was given
   std::uint64_t attributed_bytes() const {
     return attributed_;

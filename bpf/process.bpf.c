@@ -108,8 +108,7 @@ int BPF_PROG(tl_on_exit, struct task_struct *task)
 	record->peak_rss_pages = signal->maxrss;
 	record->minor_faults = signal->min_flt + task->min_flt + (leader != task ? leader->min_flt : 0);
 	record->major_faults = signal->maj_flt + task->maj_flt + (leader != task ? leader->maj_flt : 0);
-	record->swap_in_pages = counters.swap_in_pages;
-	record->swap_out_pages = counters.swap_out_pages;
+	record->counters = counters;
 	record->wait_status = signal->group_exit_code ? signal->group_exit_code : task->exit_code;
 	record->padding = 0;
 	tl_submit(record);

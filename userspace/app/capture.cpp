@@ -200,7 +200,7 @@ void CaptureSession::observe_all() {
     }
     ledger_.observe(pid, *observation);
     if (const auto counters = tracer_.counters(pid)) {
-      ledger_.set_swap(pid, counters->swap_in_pages, counters->swap_out_pages);
+      ledger_.set_counters(pid, *counters);
     }
     const Usage now{observation->cpu_ns, observation->minor_faults + observation->major_faults};
     const auto [before, is_new] = usage_.try_emplace(pid, now);

@@ -128,6 +128,7 @@ Result<Tracer> Tracer::create(const TracerOptions& options) {
                                programs.tl_on_rename, programs.tl_on_oom_kill}) {
     state->attach(Layer::kProcesses, program, state->links);
   }
+  state->attach(Layer::kPages, programs.tl_on_collapse, state->links);
   for (bpf_program* program : {programs.tl_on_sys_enter, programs.tl_on_sys_exit}) {
     state->attach(Layer::kMappings, program, state->links);
   }

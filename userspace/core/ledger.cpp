@@ -27,6 +27,12 @@ std::int64_t memory_of(const MemoryCounts& counts) {
   return static_cast<std::int64_t>(counts.rss + counts.swap);
 }
 
+void take_counters(Faults& faults, const tl_process& counters) {
+  faults.swap_in = counters.swap_in_pages;
+  faults.swap_out = counters.swap_out_pages;
+  faults.collapsed = counters.collapsed_huge_pages;
+}
+
 // Keeps the first and the last point and every second one between.
 void halve(std::vector<TimelinePoint>& timeline) {
   const TimelinePoint last = timeline.back();
@@ -198,8 +204,7 @@ struct Ledger::Applier {
     }
     process.faults.minor = event.minor_faults - std::min(event.minor_faults, process.minor_faults_before);
     process.faults.major = event.major_faults - std::min(event.major_faults, process.major_faults_before);
-    process.faults.swap_in = event.swap_in_pages;
-    process.faults.swap_out = event.swap_out_pages;
+    take_counters(process.faults, event.counters);
     process.exit = Exit{.code = (event.wait_status >> 8) & 0xff,
                         .signal = event.wait_status & 0x7f,
                         .oom_killed = process.oom_killed};
@@ -347,10 +352,9 @@ void Ledger::set_cmdline(std::uint32_t pid, std::vector<std::string> cmdline) {
   }
 }
 
-void Ledger::set_swap(std::uint32_t pid, std::uint64_t in_pages, std::uint64_t out_pages) {
+void Ledger::set_counters(std::uint32_t pid, const tl_process& counters) {
   if (Process* process = live_process(pid)) {
-    process->faults.swap_in = in_pages;
-    process->faults.swap_out = out_pages;
+    take_counters(process->faults, counters);
   }
 }
 

@@ -19,6 +19,8 @@ constexpr std::uint64_t signal_bit(unsigned number) {
 // leaves SIGTERM alone, and no other worker of multiprocessing catches any.
 constexpr std::uint64_t kTorchWorkerSignals = signal_bit(7) | signal_bit(8) | signal_bit(11) | signal_bit(15);
 
+constexpr std::uint64_t kShortLifeNs = 1'000'000'000;
+
 bool mentions(const ProcessFacts& process, std::string_view text) {
   return std::ranges::any_of(process.cmdline,
                              [&](const std::string& word) { return word.find(text) != std::string::npos; });
@@ -59,6 +61,7 @@ class RoleAssignment {
     for (std::size_t i = 0; i < processes_.size(); ++i) {
       settle(i);
     }
+    name_short_lives();
     std::vector<RoleOf> answers(processes_.size());
     for (std::size_t i = 0; i < processes_.size(); ++i) {
       answers[i].role = roles_[i].value_or(Role::kSubprocess);
@@ -135,6 +138,33 @@ class RoleAssignment {
       return owner ? owner : parent;
     }
     return parent;
+  }
+
+  bool is_short_life(std::size_t i) const {
+    const ProcessFacts& process = processes_[i];
+    return process.ended_ns && *process.ended_ns < process.start_ns + kShortLifeNs;
+  }
+
+  // Signals are read a few times a second. A worker of a short epoch may have ended before it was looked at,
+  // or was looked at before it installed its handlers; it is then what the others of its owner are.
+  void name_short_lives() {
+    struct Others {
+      bool loader_workers = false;
+      bool pool_workers = false;
+    };
+    std::map<std::optional<std::size_t>, Others> others_of;
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      Others& others = others_of[owner_of(i)];
+      others.loader_workers |= roles_[i] == Role::kDataLoaderWorker;
+      others.pool_workers |= roles_[i] == Role::kPoolWorker && !is_short_life(i);
+    }
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      const Others& others = others_of[owner_of(i)];
+      if (roles_[i] == Role::kPoolWorker && is_short_life(i) && others.loader_workers &&
+          !others.pool_workers) {
+        roles_[i] = Role::kDataLoaderWorker;
+      }
+    }
   }
 
   void give_slots(std::vector<RoleOf>& answers) const {

@@ -106,6 +106,7 @@ void fields(A& a, Of<A, Faults>& v) {
   a("major", v.major);
   a.added("minor", v.minor);
   a.added("kernel", v.kernel);
+  a.added("collapsed", v.collapsed);
 }
 
 template <typename A>

@@ -143,6 +143,7 @@ std::string faults_text(const Faults& faults) {
   add(faults.swap_out, "swapped out");
   add(faults.major, "major");
   add(faults.minor, "minor");
+  add(faults.collapsed, "huge pages made by khugepaged");
   add(faults.kernel, "in the kernel");
   return joined(parts);
 }

@@ -77,14 +77,21 @@ struct tl_exec {
 	char comm[TL_COMM_BYTES]; /* already the new program's */
 };
 
+/* Per-process counters, kept by the kernel side in a map keyed by tgid and read each interval. */
+struct tl_process {
+	tl_u64 swap_in_pages;
+	tl_u64 swap_out_pages;
+	tl_u64 collapsed_huge_pages; /* made by khugepaged of small ones */
+	tl_u64 last_swap_entries;    /* private to the swap program */
+};
+
 struct tl_exit {
 	struct tl_header header;
 	struct tl_rss rss;     /* just before the end; zero on kernels (before 6.16) that have let go of it by then */
 	tl_u64 peak_rss_pages; /* the kernel's own high-water mark over the life of the process; 0 where not known */
 	tl_u64 minor_faults;
 	tl_u64 major_faults;
-	tl_u64 swap_in_pages; /* the last state of its struct tl_process */
-	tl_u64 swap_out_pages;
+	struct tl_process counters; /* their last state */
 	tl_s32 wait_status; /* as wait(2) gives it: signal in the low bits, exit code << 8 */
 	tl_u32 padding;
 };
@@ -170,13 +177,6 @@ struct tl_fault {
 	tl_u32 flags;
 };
 
-/* Per-process counters, kept by the kernel side in a map keyed by tgid and read each interval. */
-struct tl_process {
-	tl_u64 swap_in_pages;
-	tl_u64 swap_out_pages;
-	tl_u64 last_swap_entries; /* private to the swap program */
-};
-
 /* Why a record never left the kernel, or left it incomplete: index into the map of losses. */
 enum tl_loss {
 	TL_LOSS_RING_FULL = 0,
@@ -190,7 +190,7 @@ enum tl_loss {
 TL_STATIC_ASSERT(sizeof(struct tl_header) == 16, "header");
 TL_STATIC_ASSERT(sizeof(struct tl_fork) == 88, "fork");
 TL_STATIC_ASSERT(sizeof(struct tl_exec) == 32, "exec");
-TL_STATIC_ASSERT(sizeof(struct tl_exit) == 96, "exit");
+TL_STATIC_ASSERT(sizeof(struct tl_exit) == 112, "exit");
 TL_STATIC_ASSERT(sizeof(struct tl_rename) == 40, "rename");
 TL_STATIC_ASSERT(sizeof(struct tl_map) == TL_MAP_ANONYMOUS_BYTES + TL_NAME_BYTES, "map");
 TL_STATIC_ASSERT(sizeof(struct tl_range) == 48, "range");

@@ -52,7 +52,7 @@ class Ledger {
   void apply(const Event& event, const EventFacts& facts = {});
   void observe(std::uint32_t pid, const Observation& observation);
   void set_cmdline(std::uint32_t pid, std::vector<std::string> cmdline);
-  void set_swap(std::uint32_t pid, std::uint64_t in_pages, std::uint64_t out_pages);
+  void set_counters(std::uint32_t pid, const tl_process& counters);
   // The truth at the end, for a process that still lives.
   void set_end(std::uint32_t pid, const Snapshot& snapshot);
 

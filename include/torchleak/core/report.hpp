@@ -116,9 +116,10 @@ struct Faults {
   std::uint64_t swap_in = 0;   // exact where the swap layer is on
   std::uint64_t swap_out = 0;  // pages, exact where the swap layer is on
   std::uint64_t huge = 0;
-  std::uint64_t major = 0;   // exact
-  std::uint64_t minor = 0;   // exact
-  std::uint64_t kernel = 0;  // of all classes, those taken in kernel mode
+  std::uint64_t collapsed = 0;  // huge pages that khugepaged made of small ones; exact
+  std::uint64_t major = 0;      // exact
+  std::uint64_t minor = 0;      // exact
+  std::uint64_t kernel = 0;     // of all classes, those taken in kernel mode
   bool operator==(const Faults&) const = default;
 };
 

@@ -146,7 +146,7 @@ bool CaptureSession::targets_ended() const {
 
 void CaptureSession::drain() {
   header_probes_left_ = kHeaderProbesADrain;
-  tracer_.drain([this](std::span<const std::byte> record) {
+  records_ += tracer_.drain([this](std::span<const std::byte> record) {
     if (const auto event = decoder_.decode(record)) {
       take(*event);
     }

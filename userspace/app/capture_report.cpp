@@ -14,6 +14,7 @@ namespace torchleak::app {
 namespace {
 
 constexpr std::uint64_t kSnapshotBudgetNs = 3'000'000'000;
+constexpr double kRecordCostNs = 1200;  // of a program that writes a record, by the kernel's own statistics
 
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
@@ -111,18 +112,19 @@ void CaptureSession::tell_losses(Capture& capture) const {
   tell(ledger_.untracked_processes(), "processes were not followed: too many were started");
 }
 
-// What the targets pay, of their own CPU time. The programs on system calls run for every process of the
-// machine; the targets' part of that is taken to be their part of the CPU time.
+// What the targets pay, of their own CPU time: for each record they made, for each fault while faults are
+// watched, and for passing by the programs on system calls. These run for every process of the machine; the
+// targets' part of that is taken to be their part of the CPU time.
 double CaptureSession::target_share_percent(const bpf::ProgramCost& cost, double scale) const {
   if (total_.cpu_ns == 0) {
     return 0;
   }
   const auto target_cpu = static_cast<double>(total_.cpu_ns);
   const auto busy_cpu = std::max(static_cast<double>(procfs::busy_cpu_ns() - busy_cpu_at_start_), target_cpu);
-  const double own = static_cast<double>(cost.run_ns - cost.machine_wide_ns) * scale;
-  const double shared = static_cast<double>(cost.machine_wide_ns) * scale * target_cpu / busy_cpu;
+  const double passing_by = static_cast<double>(cost.machine_wide_ns) * scale * target_cpu / busy_cpu;
+  const double records = static_cast<double>(records_) * kRecordCostNs;
   const double faults = static_cast<double>(watched_faults_) * FaultSampling::kFaultCostNs;
-  return 100 * (own + shared + faults) / target_cpu;
+  return 100 * (passing_by + records + faults) / target_cpu;
 }
 
 Capture CaptureSession::describe(std::vector<std::string> notes) const {

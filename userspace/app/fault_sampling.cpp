@@ -12,8 +12,10 @@ constexpr double kSamplesPerSecond = 1000;
 // A change of period loses the part of a period that was under way, so small ones are not followed.
 constexpr double kTooMany = 4 * kSamplesPerSecond;
 constexpr double kTooFew = kSamplesPerSecond / 8;
-// The rest of the budget is for the programs that run at samples and system calls.
+// Of the budget; the rest is for the programs that run at system calls.
 constexpr double kPartForFaults = 0.6;
+constexpr double kPartForSamples = 0.2;
+constexpr double kSampleCostNs = 1200;
 
 }  // namespace
 
@@ -25,7 +27,8 @@ FaultSampling::FaultSampling(double max_overhead_percent, std::uint64_t fixed_pe
 
 bool FaultSampling::set_rate(double faults_per_second) {
   const double samples_per_second = faults_per_second / static_cast<double>(period_);
-  if (fixed_ || (samples_per_second <= kTooMany && samples_per_second >= kTooFew)) {
+  const bool too_fine = static_cast<double>(period_) < smallest_period_ / 2;
+  if (fixed_ || (!too_fine && samples_per_second <= kTooMany && samples_per_second >= kTooFew)) {
     return false;
   }
   const double wanted =
@@ -38,10 +41,14 @@ bool FaultSampling::set_rate(double faults_per_second) {
 }
 
 void FaultSampling::set_target_rate(double faults_per_cpu_second) {
-  if (!fixed_) {
-    const double cost_if_always = std::max(faults_per_cpu_second, 1.0) * kFaultCostNs * 1e-9;
-    share_ = std::clamp(max_overhead_ * kPartForFaults / cost_if_always, kSmallestShare, 1.0);
+  if (fixed_) {
+    return;
   }
+  const double faults_per_cpu_ns = std::max(faults_per_cpu_second, 1.0) * 1e-9;
+  share_ =
+      std::clamp(max_overhead_ * kPartForFaults / (faults_per_cpu_ns * kFaultCostNs), kSmallestShare, 1.0);
+  smallest_period_ = std::clamp(faults_per_cpu_ns * kSampleCostNs / (max_overhead_ * kPartForSamples), 1.0,
+                                static_cast<double>(kLargestPeriod));
 }
 
 bool FaultSampling::next_window() {

@@ -26,7 +26,8 @@ class FaultSampling {
 
   // The rate at which faults were seen while they were watched. True if the period changes.
   bool set_rate(double faults_per_second);
-  // Faults in a second of the target's own CPU time: what the share depends on.
+  // Faults in a second of the target's own CPU time: what it pays for faults and samples, and so the share
+  // and the smallest period, depend on it.
   void set_target_rate(double faults_per_cpu_second);
 
   std::uint64_t period() const { return period_; }
@@ -40,6 +41,7 @@ class FaultSampling {
   bool fixed_;
   std::uint64_t period_;
   std::uint64_t largest_period_;
+  double smallest_period_ = 1;
   double share_ = 1;
   double credit_ = 0;
 };

@@ -202,6 +202,20 @@ TEST(AssignRoles, NumbersBySmallerPidWhereStartsAreEqual) {
   EXPECT_EQ(tree.role(late), loader_worker(1));
 }
 
+TEST(AssignRoles, TakesAShortLifeForWhatTheOthersAre) {
+  Tree tree;
+  const auto main = tree.target();
+  const auto seen = tree.fork(main, kLoaderSignals);
+  tree.end(seen);
+  const auto missed = tree.fork(main);  // ended before its signals were read, or had any
+  tree[missed].ended_ns = tree[missed].start_ns + 50'000'000;
+  EXPECT_EQ(tree.role(seen), loader_worker(0));
+  EXPECT_EQ(tree.role(missed), loader_worker(0, 1));
+  const auto pool = tree.fork(main);  // lives on without the signals: there is a pool beside the loader
+  EXPECT_EQ(tree.role(pool).role, Role::kPoolWorker);
+  EXPECT_EQ(tree.role(missed).role, Role::kPoolWorker);
+}
+
 TEST(AssignRoles, SurvivesParentsThatAreAbsentOrCircular) {
   Tree tree;
   const auto main = tree.target();

@@ -64,7 +64,7 @@ TEST(LedgerClose, WhatWasTouchedAndFreedExplainsTheGrowth) {
 TEST(LedgerClose, PagesSwappedInAreNotGrowth) {
   Ledger ledger = ledger_of_one(8 * kMiB);
   ledger.apply(touched(kMain, kStart + 20, kBase + 9 * kMiB, 100));
-  ledger.set_swap(kMain, 60, 70);
+  ledger.set_counters(kMain, {60, 70, 0, 0});
   const ProcessReport main = ledger.close(kSecond).at(0);
   EXPECT_EQ(main.reconciliation.attributed, 40 * 4096);
   EXPECT_EQ(main.faults.first_touch, 40U);
@@ -76,7 +76,7 @@ TEST(LedgerClose, PagesSwappedInAreNotGrowth) {
 TEST(LedgerClose, MoreSwapInsThanSampledFaultsTakeNoMoreThanThereIs) {
   Ledger ledger = ledger_of_one(8 * kMiB);
   ledger.apply(touched(kMain, kStart + 20, kBase + 9 * kMiB, 10));
-  ledger.set_swap(kMain, 1000, 0);
+  ledger.set_counters(kMain, {1000, 0, 0, 0});
   const ProcessReport main = ledger.close(kSecond).at(0);
   EXPECT_EQ(main.reconciliation.attributed, 0);
   EXPECT_EQ(main.faults.first_touch, 0U);
@@ -180,7 +180,7 @@ class RandomHistory {
         ledger_.observe(pid, seen(now_, below(1 << 14) * kPage, below(64) * kPage));
         break;
       case 4:
-        ledger_.set_swap(pid, below(200), below(200));
+        ledger_.set_counters(pid, {below(200), below(200), 0, 0});
         break;
       case 5:
         ledger_.apply(unmapped(pid, now_ - below(500), address(), below(512) * kPage));

@@ -69,7 +69,6 @@ inline tl_exit ended(std::uint32_t pid, std::uint64_t time_ns, std::int32_t wait
 
 inline tl_map mapped(std::uint32_t pid, std::uint64_t time_ns, std::uint64_t address, std::uint64_t length) {
   auto event = record_of<tl_map>(pid, time_ns);
-  event.entry_ns = time_ns;
   event.address = address;
   event.length = length;
   event.protection = PROT_READ | PROT_WRITE;

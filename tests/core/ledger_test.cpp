@@ -180,7 +180,7 @@ TEST_F(LedgerTest, TheLastFiguresOfAnEndedProcessAreThoseOfItsExit) {
   exit.peak_rss_pages = 5120;
   exit.minor_faults = 77;
   exit.major_faults = 3;
-  exit.swap_out_pages = 2;
+  exit.counters.swap_out_pages = 2;
   ledger.apply(exit);
   const ProcessReport& child = report(kChild);
   EXPECT_EQ(child.end.rss, 16 * kMiB);
@@ -255,7 +255,7 @@ TEST_F(LedgerTest, EventsOfStrangersAreCountedAndChangeNothing) {
   ledger.observe(999, seen(kStart + 30, kMiB));
   ledger.set_baseline(999, {});
   ledger.set_end(999, {});
-  ledger.set_swap(999, 1, 1);
+  ledger.set_counters(999, {1, 1, 0, 0});
   ledger.set_cmdline(999, {"x"});
   EXPECT_EQ(ledger.orphan_events(), 2U);
   EXPECT_EQ(ledger.close(kSecond).size(), 1U);

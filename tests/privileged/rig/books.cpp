@@ -10,19 +10,27 @@ namespace {
 
 constexpr std::int64_t kAllowedBytes = 2 * static_cast<std::int64_t>(kMiB);
 
+SourceRow row_of(const ProcessReport& process, Source source) {
+  const auto row = std::ranges::find(process.sources, source, &SourceRow::source);
+  return row == process.sources.end() ? SourceRow{.source = source} : *row;
+}
+
 std::int64_t distance(std::int64_t a, std::int64_t b) {
   return a > b ? a - b : b - a;
 }
 
 }  // namespace
 
+std::int64_t start_of(const ProcessReport& process, Source source) {
+  return row_of(process, source).start;
+}
+
+std::int64_t end_of(const ProcessReport& process, Source source) {
+  return row_of(process, source).end;
+}
+
 std::int64_t growth_of(const ProcessReport& process, Source source) {
-  for (const SourceRow& row : process.sources) {
-    if (row.source == source) {
-      return row.growth;
-    }
-  }
-  return 0;
+  return row_of(process, source).growth;
 }
 
 std::int64_t copied_in(const ProcessReport& process) {

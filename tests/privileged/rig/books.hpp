@@ -8,6 +8,8 @@
 
 namespace torchleak::rig {
 
+std::int64_t start_of(const ProcessReport& process, Source source);
+std::int64_t end_of(const ProcessReport& process, Source source);
 std::int64_t growth_of(const ProcessReport& process, Source source);
 std::int64_t copied_in(const ProcessReport& process);
 

@@ -48,7 +48,7 @@ available_of() {
   done
 }
 
-# For a release without python3-torch: PyTorch's own CPU wheel, in a virtual environment below build/.
+# For a release without python3-torch: the wheel, in a virtual environment below build/.
 torch_from_wheel() {
   local venv=$repo_root/build/venv
   if find_torch_python >/dev/null; then
@@ -56,7 +56,7 @@ torch_from_wheel() {
   fi
   say "Installing PyTorch into build/venv, for the built-in job and the torch tests…"
   apt_get install -y --no-install-recommends python3-venv && quietly python3 -m venv "$venv" &&
-    quietly "$venv/bin/pip" install numpy && quietly "$venv/bin/pip" install torch --index-url https://download.pytorch.org/whl/cpu
+    quietly "$venv/bin/pip" install numpy && quietly "$venv/bin/pip" install torch
 }
 
 apt_get() { DEBIAN_FRONTEND=noninteractive quietly apt-get -o DPkg::Lock::Timeout=120 "$@"; }

@@ -196,6 +196,9 @@ class AddressSpaceClassifier {
     if (vma.chunk == ChunkHeader::kPythonArena) {
       return Source::kPythonArena;
     }
+    if (vma.chunk == ChunkHeader::kGlibcHeap) {
+      return Source::kMallocArena;
+    }
     if (is_glibc_heap(i) || (is_reserve(vma) && i > 0 && touches(i - 1) && is_glibc_heap(i - 1))) {
       return Source::kMallocArena;
     }
@@ -218,8 +221,10 @@ class AddressSpaceClassifier {
   // Heaps that are full may be merged with the one behind them, so the length is any multiple.
   bool is_glibc_heap(std::size_t i) const {
     const VmaFacts& vma = vmas_[i];
-    if (!is_read_write(vma) || vma.begin % kGlibcHeapBytes != 0 || vma.chunk == ChunkHeader::kMallocMmap ||
-        vma.chunk == ChunkHeader::kPythonArena) {
+    if (vma.chunk == ChunkHeader::kGlibcHeap) {
+      return true;
+    }
+    if (!is_read_write(vma) || vma.begin % kGlibcHeapBytes != 0 || vma.chunk != ChunkHeader::kUnread) {
       return false;
     }
     return vma.end % kGlibcHeapBytes == 0 ||
@@ -299,6 +304,18 @@ bool is_python_pool(const PoolWords& words, std::uint64_t address, std::uint64_t
            next_offset >= kHeaderBytes && next_offset <= pool_bytes && count * block_bytes <= pool_bytes;
   };
   return pool_bytes > kMaxBlockBytes && free_block_inside && (fits(16) || fits(8));
+}
+
+// struct heap_info { mstate ar_ptr; heap_info *prev; size_t size, mprotect_size; … }. The arena itself lies
+// behind the heap_info of its first heap, which is 32 bytes long, 48 from glibc 2.35 on.
+std::uint64_t glibc_heap_bytes(const PoolWords& words, std::uint64_t address, std::uint64_t page_bytes) {
+  const auto [arena, previous, size, writable, unused1, unused2] = words;
+  const std::uint64_t offset = arena % kGlibcHeapBytes;
+  const bool first = arena - offset == address;
+  const bool linked = previous % kGlibcHeapBytes == 0 && (previous == 0) == first;
+  const bool sized = size > 0 && size <= writable && writable <= kGlibcHeapBytes && size % page_bytes == 0 &&
+                     writable % page_bytes == 0;
+  return address % kGlibcHeapBytes == 0 && (offset == 32 || offset == 48) && linked && sized ? writable : 0;
 }
 
 ProcessTraits traits_of(std::span<const VmaFacts> vmas) {

@@ -44,6 +44,9 @@ class Walk {
         read_chunk_header((*words)[1], end_ - at, page_bytes_) == ChunkHeader::kMallocMmap) {
       return ChunkSpan{at, at + (*words)[1] / page_bytes_ * page_bytes_, ChunkHeader::kMallocMmap};
     }
+    if (const std::uint64_t heap = words ? glibc_heap_bytes(*words, at, page_bytes_) : 0; heap != 0) {
+      return ChunkSpan{at, std::min(at + heap, end_), ChunkHeader::kGlibcHeap};
+    }
     const std::uint64_t pool_bytes = traits_.python_pool_bytes();
     if (pool_bytes == 0 || end_ - at < traits_.python_arena_bytes) {
       return std::nullopt;

@@ -16,8 +16,8 @@ namespace torchleak {
 
 // What the first bytes of a stretch of anonymous memory prove. glibc gives a large block a mapping of its
 // own, whose chunk header holds the length of the mapping with the IS_MMAPPED bit; a CPython object arena
-// begins with a pool. kOther: they were read and prove neither.
-enum class ChunkHeader : std::uint8_t { kUnread, kMallocMmap, kOther, kPythonArena };
+// begins with a pool, a heap of a glibc arena with a heap_info. kOther: they were read and prove nothing.
+enum class ChunkHeader : std::uint8_t { kUnread, kMallocMmap, kOther, kPythonArena, kGlibcHeap };
 
 // Reads a chunk header: `size_field` is the second word of the mapping, `available` the bytes up to its end.
 ChunkHeader read_chunk_header(std::uint64_t size_field, std::uint64_t available, std::uint64_t page_bytes);
@@ -28,6 +28,11 @@ using PoolWords = std::array<std::uint64_t, 6>;
 // Whether `words`, read at `address`, are a pool header. Its maxnextoffset is the pool size less one block,
 // exactly, which chance hardly forges.
 bool is_python_pool(const PoolWords& words, std::uint64_t address, std::uint64_t pool_bytes);
+
+// The bytes of a glibc arena's heap that are in use, where `words`, read at `address`, are its heap_info; else
+// 0. Place and length prove nothing by themselves: from Linux 6.7 on large mappings are aligned to 2 MiB, and
+// every 32nd of them to the 64 MiB at which glibc's heaps begin.
+std::uint64_t glibc_heap_bytes(const PoolWords& words, std::uint64_t address, std::uint64_t page_bytes);
 
 // Facts about the whole process that decide between readings of one mapping.
 struct ProcessTraits {

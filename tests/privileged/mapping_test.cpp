@@ -21,6 +21,13 @@ TEST_F(Mapping, TouchedMmapIsOtherAnonymousMemory) {
   expect_true_books(seen);
 }
 
+TEST_F(Mapping, AnMmapThatLiesWhereAnArenaMightIsNone) {
+  const Outcome seen = trace({"mmap-aligned", known("bytes", kBytes)});
+  expect_exact(growth_of(seen.process, Source::kAnonOther), kBytes);
+  EXPECT_EQ(growth_of(seen.process, Source::kMallocArena), 0);
+  expect_true_books(seen);
+}
+
 TEST_F(Mapping, UntouchedMmapIsNoMemory) {
   const Outcome seen = trace({"mmap", known("bytes", 1024 * kMiB), known("touched", kMiB)});
   expect_exact(growth_of(seen.process, Source::kAnonOther), kMiB);

@@ -21,6 +21,20 @@ int run_mmap(const Stage& stage) {
   return 0;
 }
 
+// Begins where glibc's arenas do.
+int run_mmap_aligned(const Stage& stage) {
+  constexpr std::size_t kArenaBytes = std::size_t{64} << 20;
+  const std::size_t bytes = stage.number("bytes");
+  stage.ready();
+  std::byte* room = map_private(bytes + kArenaBytes);
+  const std::size_t before = kArenaBytes - reinterpret_cast<std::uintptr_t>(room) % kArenaBytes;
+  require(::munmap(room, before) == 0, "munmap");
+  require(before == kArenaBytes || ::munmap(room + before + bytes, kArenaBytes - before) == 0, "munmap");
+  touch(room + before, bytes);
+  stage.done({{"bytes", bytes}});
+  return 0;
+}
+
 int run_brk(const Stage& stage) {
   const std::size_t bytes = stage.number("bytes");
   stage.ready();
@@ -141,6 +155,7 @@ int run_take_and_look_again(const Stage& stage) {
 std::span<const Entry> anonymous_workloads() {
   static constexpr std::array kEntries = {
       Entry{"mmap", run_mmap},
+      Entry{"mmap-aligned", run_mmap_aligned},
       Entry{"brk", run_brk},
       Entry{"mremap", run_mremap},
       Entry{"munmap-part", run_munmap_part},

@@ -29,9 +29,9 @@ using PoolWords = std::array<std::uint64_t, 6>;
 // exactly, which chance hardly forges.
 bool is_python_pool(const PoolWords& words, std::uint64_t address, std::uint64_t pool_bytes);
 
-// The bytes of a glibc arena's heap that are in use, where `words`, read at `address`, are its heap_info; else
-// 0. Place and length prove nothing by themselves: from Linux 6.7 on large mappings are aligned to 2 MiB, and
-// every 32nd of them to the 64 MiB at which glibc's heaps begin.
+// The bytes of a glibc arena's heap that are in use, where `words`, read at `address`, are its heap_info;
+// else 0. Place and length prove nothing by themselves: from Linux 6.7 on large mappings are aligned to 2
+// MiB, and every 32nd of them to the 64 MiB at which glibc's heaps begin.
 std::uint64_t glibc_heap_bytes(const PoolWords& words, std::uint64_t address, std::uint64_t page_bytes);
 
 // Facts about the whole process that decide between readings of one mapping.

@@ -49,6 +49,14 @@ TEST_F(Fault, CountsOfTheKernelAreToldAsTheyAre) {
                  static_cast<std::uint64_t>(kPages));
 }
 
+TEST_F(Fault, AStormIsAttributedWithoutOptions) {
+  const Outcome seen = trace({"mmap", known("bytes", 16 * kBytes)});
+  expect_sampled(seen.process.reconciliation.attributed, 16 * kBytes);
+  expect_sampled(static_cast<std::int64_t>(seen.process.faults.first_touch),
+                 16 * static_cast<std::uint64_t>(kPages));
+  expect_true_books(seen);
+}
+
 TEST_F(Fault, SampledAtAFixedPeriodIsWithinBounds) {
   const Outcome seen = trace({"mmap", known("bytes", 4 * kBytes)}, {"--sample-bytes", "64K"});
   EXPECT_EQ(seen.report.capture.sample_bytes, 64U * 1024);

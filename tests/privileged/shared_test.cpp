@@ -55,6 +55,14 @@ TEST_F(MappedFile, ReadIsAFileMapping) {
   expect_true_books(seen);
 }
 
+// The kernel maps up to 16 pages of the cache at a fault: the books must count what came, not the faults.
+TEST_F(MappedFile, ReadInSmallPagesIsAFileMapping) {
+  const Outcome seen = trace({"file-read", known("bytes", kBytes), known("block", 4096), path_});
+  expect_exact(growth_of(seen.process, Source::kFileMapping), kBytes);
+  EXPECT_EQ(seen.process.faults.huge, 0U);
+  expect_true_books(seen);
+}
+
 TEST_F(MappedFile, WrittenToBecomesPrivateMemory) {
   const Outcome seen = trace({"file-write", known("bytes", kBytes), path_});
   expect_exact(growth_of(seen.process, Source::kFileMapping), kBytes);

@@ -12,13 +12,14 @@
 namespace torchleak::workload {
 namespace {
 
-// A file of so many bytes whose pages are in the page cache; its name is gone already.
+// A file of so many bytes whose pages are in the page cache; its name is gone already. `block`: bytes a
+// write, which decides how large the pages of the cache are.
 int cached_file(const Stage& stage, std::size_t bytes) {
   const std::string path = stage.text("path");
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   require(fd >= 0, path.c_str());
   require(::unlink(path.c_str()) == 0, "unlink");
-  const std::vector<char> block(std::size_t{1} << 16, 'x');
+  const std::vector<char> block(stage.number("block", 1 << 16), 'x');
   for (std::size_t at = 0; at < bytes; at += block.size()) {
     require(::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size()), "write");
   }

@@ -86,6 +86,18 @@ struct signal_struct {
 	unsigned long maxrss;
 };
 
+struct sigaction___tl {
+	void *sa_handler;
+};
+
+struct k_sigaction {
+	struct sigaction___tl sa;
+};
+
+struct sighand_struct {
+	struct k_sigaction action[64];
+};
+
 struct task_struct {
 	unsigned int flags;
 	int exit_code;
@@ -95,6 +107,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
 	__u64 start_boottime;
 	unsigned long min_flt;
 	unsigned long maj_flt;

@@ -63,7 +63,6 @@ TEST(Decoder, EveryKindBecomesItsOwnAlternative) {
 TEST(Decoder, FieldsSurviveUnchanged) {
   tl_map map{};
   map.header = {.time_ns = 7, .tgid = 8, .kind = TL_KIND_MAP, .size = sizeof(map)};
-  map.entry_ns = 6;
   map.address = 0x7f0000000000;
   map.length = 4097;
   map.fd = -1;
@@ -72,6 +71,17 @@ TEST(Decoder, FieldsSurviveUnchanged) {
   ASSERT_TRUE(event);
   const auto& decoded = std::get<tl_map>(*event);
   EXPECT_EQ(std::memcmp(&decoded, &map, sizeof(map)), 0);
+}
+
+TEST(Decoder, AnAnonymousMapEndsBeforeTheNameAndHasAnEmptyOne) {
+  Decoder decoder;
+  const auto event = decoder.decode(record(TL_KIND_MAP, TL_MAP_ANONYMOUS_BYTES, TL_MAP_ANONYMOUS_BYTES));
+  ASSERT_TRUE(event);
+  EXPECT_EQ(std::get<tl_map>(*event).address, ~std::uint64_t{0});
+  EXPECT_STREQ(std::get<tl_map>(*event).name, "");
+  EXPECT_FALSE(decoder.decode(record(TL_KIND_MAP, TL_MAP_ANONYMOUS_BYTES, TL_MAP_ANONYMOUS_BYTES - 1)));
+  EXPECT_FALSE(decoder.decode(record(TL_KIND_MAP, TL_MAP_ANONYMOUS_BYTES, sizeof(tl_map))));
+  EXPECT_EQ(decoder.wrong_sizes(), 2U);
 }
 
 TEST(Decoder, EveryPrefixOfEveryKindIsRefusedAndCounted) {

@@ -34,6 +34,14 @@ TEST(ProcessReport, GrowthIsRssAndSwapAndWhatWasCopied) {
   EXPECT_EQ(process.growth_bytes(), 507);
 }
 
+TEST(ProcessReport, PagesOfLibrariesAreNoGrowth) {
+  ProcessReport process;
+  process.end.rss = 1000;
+  process.sources = {{.source = Source::kLibrary, .end = 900, .growth = 900, .cow = 5},
+                     {.source = Source::kMallocHeap, .end = 100, .growth = 100}};
+  EXPECT_EQ(process.growth_bytes(), 105);
+}
+
 TEST(ProcessReport, AProcessThatShrankGrewByLessThanNothing) {
   ProcessReport process;
   process.start.rss = 1000;

@@ -182,7 +182,12 @@ EventFacts CaptureSession::facts_for(const Event& event) {
     facts.sampled_share = sampled_share_;
     faults_since_ += fault->weight;
     watched_faults_ += fault->weight;
-    if ((fault->flags & TL_FAULT_PRESENT) == 0) {
+    if ((fault->flags & TL_FAULT_PRESENT) != 0) {
+      return facts;
+    }
+    if (ledger_.is_file(fault->header.tgid, fault->address)) {
+      facts.pages_mapped_around = probe_.pages_around(pid, fault->address);
+    } else {
       facts.touched_page_bytes = probe_.page_size_at(pid, fault->address);
     }
   } else if (const auto* shm = std::get_if<AttachShmEvent>(&event)) {

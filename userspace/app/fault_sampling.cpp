@@ -31,8 +31,8 @@ bool FaultSampling::set_rate(double faults_per_second) {
   if (fixed_ || (!too_fine && samples_per_second <= kTooMany && samples_per_second >= kTooFew)) {
     return false;
   }
-  const double wanted =
-      std::clamp(faults_per_second / kSamplesPerSecond, 1.0, static_cast<double>(kLargestPeriod));
+  const double wanted = std::clamp(faults_per_second / kSamplesPerSecond, smallest_period_,
+                                   static_cast<double>(kLargestPeriod));
   const std::uint64_t period = std::bit_ceil(static_cast<std::uint64_t>(wanted));
   const bool changes = period != period_;
   period_ = period;

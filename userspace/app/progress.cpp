@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "torchleak/base/text.hpp"
 
 namespace torchleak::app {
@@ -27,7 +29,7 @@ void Progress::update(double elapsed_s, std::optional<double> duration_s, std::s
   if (quiet_ || elapsed_s < next_s_) {
     return;
   }
-  next_s_ += interval_s_;
+  next_s_ = std::max(next_s_ + interval_s_, elapsed_s);  // after a pause one line, not all that were missed
   const std::string of = duration_s ? fmt::format(" of {:g} s", *duration_s) : " s, Ctrl-C for the report";
   const std::string line = fmt::format("{:.0f}{} · {} process{} · {}", elapsed_s, of, processes,
                                        processes == 1 ? "" : "es", format_growth(growth_bytes));

@@ -72,6 +72,13 @@ const Process* Ledger::find(std::uint32_t pid) const {
   return it == live_.end() ? nullptr : &processes_[it->second];
 }
 
+bool Ledger::is_file(std::uint32_t pid, std::uint64_t address) const {
+  const Process* process = find(pid);
+  const Mapping* mapping = process == nullptr ? nullptr : process->space.mappings().find(address);
+  return mapping != nullptr && !mapping->name.empty() &&
+         (mapping->source == Source::kLibrary || mapping->source == Source::kFileMapping);
+}
+
 Process& Ledger::memory_owner(Process& process) {
   Process* owner = &process;
   while (owner->borrows_memory_of) {
@@ -205,6 +212,7 @@ struct Ledger::Applier {
     process.faults.minor = event.minor_faults - std::min(event.minor_faults, process.minor_faults_before);
     process.faults.major = event.major_faults - std::min(event.major_faults, process.major_faults_before);
     take_counters(process.faults, event.counters);
+    process.caught_signals |= event.caught_signals;
     process.exit = Exit{.code = (event.wait_status >> 8) & 0xff,
                         .signal = event.wait_status & 0x7f,
                         .oom_killed = process.oom_killed};
@@ -293,7 +301,9 @@ struct Ledger::Applier {
     if (space == nullptr) {
       return;
     }
-    switch (space->touch(event.address, weight, page, (event.flags & TL_FAULT_PRESENT) != 0,
+    // Fault-around maps neighbours in the page cache along with the page that was asked for.
+    const std::uint64_t pages = weight * std::max<std::uint64_t>(facts.pages_mapped_around, 1);
+    switch (space->touch(event.address, pages, page, (event.flags & TL_FAULT_PRESENT) != 0,
                          event.header.time_ns)) {
       case FaultClass::kFirstTouch:
         faults.first_touch += weight;
@@ -380,7 +390,10 @@ std::int64_t Ledger::growth_bytes() const {
   std::int64_t growth = 0;
   for (const auto& [pid, index] : live_) {
     const Process& process = processes_[index];
-    growth += memory_of(process.latest) - memory_of(process.start) + process.space.copied_on_write().total();
+    const std::int64_t libraries =
+        process.space.resident()[Source::kLibrary] - process.start_sources[Source::kLibrary];
+    growth += memory_of(process.latest) - memory_of(process.start) - libraries +
+              process.space.copied_on_write().total();
   }
   return growth;
 }

@@ -37,6 +37,9 @@ std::int64_t ProcessReport::growth_bytes() const {
   std::uint64_t growth = (end.rss + end.swap) - (start.rss + start.swap);
   for (const SourceRow& row : sources) {
     growth += static_cast<std::uint64_t>(row.cow);
+    if (row.source == Source::kLibrary) {
+      growth -= static_cast<std::uint64_t>(row.growth);
+    }
   }
   return static_cast<std::int64_t>(growth);
 }

@@ -6,9 +6,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "torchleak/procfs/process.hpp"
 
@@ -23,6 +25,7 @@ constexpr std::uint64_t kCompoundTail = std::uint64_t{1} << 16;
 constexpr std::uint64_t kTransparentHuge = std::uint64_t{1} << 22;
 constexpr std::size_t kFramesLookedAt = 512;  // a huge page of 2 MiB on 4 KiB pages
 constexpr std::size_t kOpenPagemaps = 256;
+constexpr std::uint64_t kFaultAroundBytes = 64 * 1024;
 
 bool huge_pages_possible() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -38,28 +41,41 @@ PageProbe::PageProbe(std::uint64_t page_bytes)
       huge_pages_possible_(huge_pages_possible()),
       page_flags_(::open("/proc/kpageflags", O_RDONLY | O_CLOEXEC)) {}
 
-std::uint64_t PageProbe::pagemap_entry(pid_t pid, std::uint64_t address) {
+bool PageProbe::read_pagemap(pid_t pid, std::uint64_t address, std::span<std::uint64_t> entries) {
   auto it = pagemaps_.find(pid);
   if (it == pagemaps_.end()) {
     if (pagemaps_.size() >= kOpenPagemaps) {
       pagemaps_.clear();
     }
-    it = pagemaps_
-             .emplace(pid,
-                      UniqueFd(::open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC)))
-             .first;
+    UniqueFd file(::open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC));
+    it = pagemaps_.emplace(pid, std::move(file)).first;
   }
+  const auto offset = static_cast<off_t>(address / page_bytes_ * sizeof(entries[0]));
+  return it->second && ::pread(it->second.get(), entries.data(), entries.size_bytes(), offset) ==
+                           static_cast<ssize_t>(entries.size_bytes());
+}
+
+bool PageProbe::is_present(pid_t pid, std::uint64_t address) {
   std::uint64_t entry = 0;
-  const auto offset = static_cast<off_t>(address / page_bytes_ * sizeof(entry));
-  return it->second && ::pread(it->second.get(), &entry, sizeof(entry), offset) == sizeof(entry) ? entry : 0;
+  return read_pagemap(pid, address, {&entry, 1}) && (entry & kPresent) != 0;
+}
+
+std::uint64_t PageProbe::pages_around(pid_t pid, std::uint64_t address) {
+  std::vector<std::uint64_t> entries(std::max<std::uint64_t>(kFaultAroundBytes / page_bytes_, 1));
+  const std::uint64_t first = address / kFaultAroundBytes * kFaultAroundBytes;
+  if (!read_pagemap(pid, first, entries)) {
+    return 0;
+  }
+  const auto present = [](std::uint64_t entry) { return (entry & kPresent) != 0; };
+  return static_cast<std::uint64_t>(std::ranges::count_if(entries, present));
 }
 
 std::uint64_t PageProbe::page_size_at(pid_t pid, std::uint64_t address) {
   if (!huge_pages_possible_) {
     return page_bytes_;
   }
-  const std::uint64_t entry = pagemap_entry(pid, address);
-  if ((entry & kPresent) == 0) {
+  std::uint64_t entry = 0;
+  if (!read_pagemap(pid, address, {&entry, 1}) || (entry & kPresent) == 0) {
     return 0;
   }
   const std::uint64_t frame = entry & kFrameMask;
@@ -90,7 +106,7 @@ bool PageProbe::read_page_flags(std::uint64_t first_frame, std::span<std::uint64
 }
 
 ChunkHeader PageProbe::chunk_header_at(pid_t pid, std::uint64_t address, std::uint64_t length) {
-  if ((pagemap_entry(pid, address) & kPresent) == 0) {
+  if (!is_present(pid, address)) {
     return ChunkHeader::kUnread;  // reading would bring a page in
   }
   std::uint64_t size_field = 0;

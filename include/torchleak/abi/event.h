@@ -92,6 +92,7 @@ struct tl_exit {
 	tl_u64 minor_faults;
 	tl_u64 major_faults;
 	struct tl_process counters; /* their last state */
+	tl_u64 caught_signals; /* of SIGBUS, SIGFPE, SIGSEGV and SIGTERM, those with a handler; bit N-1 for signal N */
 	tl_s32 wait_status; /* as wait(2) gives it: signal in the low bits, exit code << 8 */
 	tl_u32 padding;
 };
@@ -190,7 +191,7 @@ enum tl_loss {
 TL_STATIC_ASSERT(sizeof(struct tl_header) == 16, "header");
 TL_STATIC_ASSERT(sizeof(struct tl_fork) == 88, "fork");
 TL_STATIC_ASSERT(sizeof(struct tl_exec) == 32, "exec");
-TL_STATIC_ASSERT(sizeof(struct tl_exit) == 112, "exit");
+TL_STATIC_ASSERT(sizeof(struct tl_exit) == 120, "exit");
 TL_STATIC_ASSERT(sizeof(struct tl_rename) == 40, "rename");
 TL_STATIC_ASSERT(sizeof(struct tl_map) == TL_MAP_ANONYMOUS_BYTES + TL_NAME_BYTES, "map");
 TL_STATIC_ASSERT(sizeof(struct tl_range) == 48, "range");

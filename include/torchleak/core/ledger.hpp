@@ -24,6 +24,7 @@ struct LedgerOptions {
 struct EventFacts {
   ChunkHeader chunk = ChunkHeader::kUnread;  // of the mapping a MAP event made
   std::uint64_t touched_page_bytes = 0;      // size of the page a FAULT brought in; 0 for the base page
+  std::uint64_t pages_mapped_around = 0;     // by a FAULT on a file, itself included; 0 where not known
   std::uint64_t attached_bytes = 0;          // length of the segment an ATTACH_SHM mapped
   double sampled_share = 1;                  // of the time in which faults were sampled
 };
@@ -59,6 +60,8 @@ class Ledger {
   // Live processes by pid.
   std::vector<std::uint32_t> live() const;
   const Process* find(std::uint32_t pid) const;
+  // Whether a process has a file mapped at this address.
+  bool is_file(std::uint32_t pid, std::uint64_t address) const;
   // Growth of all processes that live, by what was last observed.
   std::int64_t growth_bytes() const;
   std::uint64_t untracked_processes() const { return untracked_processes_; }

@@ -172,7 +172,8 @@ struct ProcessReport {
   bool operator==(const ProcessReport&) const = default;
 
   // The memory that is this process's doing: RSS + swap at the end less at the start, plus pages copied on
-  // write.
+  // write. Pages of libraries are left out: all processes share them, and a forked worker maps again what its
+  // parent had.
   std::int64_t growth_bytes() const;
 };
 

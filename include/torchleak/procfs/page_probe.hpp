@@ -21,6 +21,9 @@ class PageProbe {
   // not there.
   std::uint64_t page_size_at(pid_t pid, std::uint64_t address);
 
+  // How many pages of the 64 KiB around `address`, which is what a fault on a file maps at once, are there.
+  std::uint64_t pages_around(pid_t pid, std::uint64_t address);
+
   // What the first words of a fresh anonymous mapping say. kUnread where the target has not written there
   // yet.
   ChunkHeader chunk_header_at(pid_t pid, std::uint64_t address, std::uint64_t length);
@@ -32,8 +35,9 @@ class PageProbe {
   void forget(pid_t pid) { pagemaps_.erase(pid); }
 
  private:
-  // The pagemap entry of a page; 0 where it cannot be read.
-  std::uint64_t pagemap_entry(pid_t pid, std::uint64_t address);
+  // The pagemap entries from the page of `address` on; false where they cannot be read.
+  bool read_pagemap(pid_t pid, std::uint64_t address, std::span<std::uint64_t> entries);
+  bool is_present(pid_t pid, std::uint64_t address);
   bool read_page_flags(std::uint64_t first_frame, std::span<std::uint64_t> flags) const;
 
   std::uint64_t page_bytes_;

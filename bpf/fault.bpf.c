@@ -11,25 +11,25 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 SEC("perf_event")
 int tl_on_page_fault(struct bpf_perf_event_data *ctx)
 {
-	__u32 tgid = tl_current_tgid();
+	struct tl_thread thread = tl_current();
 	__u64 address = ctx->addr;
 	struct tl_fault *record;
 	__u32 flags = 0;
 	char byte;
 
-	if (!tl_traced(tgid))
+	if (!tl_traced(thread.tgid))
 		return 0;
 	if (!tl_fault_in_user_mode(ctx))
 		flags |= TL_FAULT_KERNEL;
 	if (!bpf_probe_read_user(&byte, sizeof(byte), (const void *)address))
 		flags |= TL_FAULT_PRESENT;
-	record = tl_reserve(TL_KIND_FAULT, sizeof(*record), tgid, TL_LOSS_RING_FULL_SAMPLE);
+	record = tl_reserve(TL_KIND_FAULT, sizeof(*record), thread.tgid, TL_LOSS_RING_FULL_SAMPLE);
 	if (!record)
 		return 0;
 	record->address = address;
 	record->weight = ctx->sample_period;
 	record->instruction = tl_fault_instruction(ctx);
-	record->tid = tl_current_tid();
+	record->tid = thread.tid;
 	record->flags = flags;
 	tl_submit(record);
 	return 0;

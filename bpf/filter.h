@@ -9,14 +9,18 @@ static __always_inline struct tl_process *tl_traced(__u32 tgid)
 	return bpf_map_lookup_elem(&tl_processes, &tgid);
 }
 
-static __always_inline __u32 tl_current_tgid(void)
-{
-	return (__u32)(bpf_get_current_pid_tgid() >> 32);
-}
+/* Who runs: asked once a program, and handed down. */
+struct tl_thread {
+	__u32 tgid;
+	__u32 tid;
+};
 
-static __always_inline __u32 tl_current_tid(void)
+static __always_inline struct tl_thread tl_current(void)
 {
-	return (__u32)bpf_get_current_pid_tgid();
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct tl_thread thread = {.tgid = (__u32)(pid_tgid >> 32), .tid = (__u32)pid_tgid};
+
+	return thread;
 }
 
 #endif

@@ -38,9 +38,14 @@ static __always_inline bool tl_changes_mappings(long number)
 SEC("tp_btf/sys_enter")
 int BPF_PROG(tl_on_sys_enter, struct pt_regs___tl *regs, long number)
 {
+	struct tl_thread thread;
+
 	/* Every system call of the machine comes by here: nothing is done before this has let it through. */
-	if (tl_takes_memory(number) && tl_traced(tl_current_tgid()))
-		tl_enter_call();
+	if (!tl_takes_memory(number))
+		return 0;
+	thread = tl_current();
+	if (tl_traced(thread.tgid))
+		tl_enter_call(thread.tid);
 	return 0;
 }
 
@@ -166,14 +171,16 @@ int BPF_PROG(tl_on_sys_exit, struct pt_regs___tl *regs, long result)
 {
 	long number = tl_call_number(regs);
 	struct tl_call call;
+	struct tl_thread thread;
 	__u64 entry_ns = 0;
 	__u32 tgid;
 
 	if (!tl_changes_mappings(number))
 		return 0;
-	tgid = tl_current_tgid();
+	thread = tl_current();
+	tgid = thread.tgid;
 	if (tl_takes_memory(number))
-		entry_ns = tl_leave_call();
+		entry_ns = tl_leave_call(thread.tid);
 	if (!entry_ns) {
 		if (!tl_traced(tgid))
 			return 0;

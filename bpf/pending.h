@@ -12,9 +12,8 @@ static __always_inline struct tl_pending_call *tl_pending_slot(__u32 tid)
 	return bpf_map_lookup_elem(&tl_pending, &slot);
 }
 
-static __always_inline void tl_enter_call(void)
+static __always_inline void tl_enter_call(__u32 tid)
 {
-	__u32 tid = tl_current_tid();
 	struct tl_pending_call *call = tl_pending_slot(tid);
 
 	if (call) {
@@ -23,18 +22,16 @@ static __always_inline void tl_enter_call(void)
 	}
 }
 
-static __always_inline bool tl_is_in_call(void)
+static __always_inline bool tl_is_in_call(__u32 tid)
 {
-	__u32 tid = tl_current_tid();
 	struct tl_pending_call *call = tl_pending_slot(tid);
 
 	return call && call->tid == tid;
 }
 
-/* When the running thread entered the call that now returns; 0 where that was not seen, as with all that are not traced. */
-static __always_inline __u64 tl_leave_call(void)
+/* When the thread entered the call that now returns; 0 where that was not seen, as with all that are not traced. */
+static __always_inline __u64 tl_leave_call(__u32 tid)
 {
-	__u32 tid = tl_current_tid();
 	struct tl_pending_call *call = tl_pending_slot(tid);
 
 	if (!call || call->tid != tid)

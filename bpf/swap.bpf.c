@@ -47,7 +47,7 @@ int BPF_PROG(tl_on_rss_owner, struct mm_struct *mm, int member)
 	if (!owner || BPF_CORE_READ(owner, mm) != mm)
 		return 0;
 	change->owner_tgid = (__u32)BPF_CORE_READ(owner, tgid);
-	change->by_owner = change->owner_tgid == tl_current_tgid();
+	change->by_owner = change->owner_tgid == tl_current().tgid;
 	return 0;
 }
 
@@ -56,7 +56,7 @@ static __always_inline bool tl_is_swap_in(const struct tl_swap_change *change)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
-	return change->by_owner && !tl_is_in_call() && !(BPF_CORE_READ(task, flags) & TL_PF_EXITING);
+	return change->by_owner && !tl_is_in_call(tl_current().tid) && !(BPF_CORE_READ(task, flags) & TL_PF_EXITING);
 }
 
 SEC("tp/kmem/rss_stat")

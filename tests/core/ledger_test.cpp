@@ -328,6 +328,33 @@ TEST_F(FullLedgerTest, APidUsedAgainByAnUntrackedProcessIsNotTheOldOne) {
   EXPECT_EQ(ledger.find(kChild), nullptr);
 }
 
+class CrowdedLedgerTest : public LedgerTest {
+ protected:
+  CrowdedLedgerTest() : LedgerTest(LedgerOptions{.max_processes = 8}) {}
+};
+
+TEST_F(CrowdedLedgerTest, SubprocessesThatCameAndWentMakeRoomAndWorkersStay) {
+  ledger.apply(forked(kMain, kChild, kStart + 20, kChildStart));
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const std::uint64_t now = kStart + 100 + 10 * i;
+    ledger.apply(forked(kChild, 500 + i, now, kChildStart + (i + 1) * kTick));
+    ledger.apply(executed(500 + i, now + 1, "sh"));
+    ledger.apply(ended(500 + i, now + 2));
+  }
+  EXPECT_EQ(ledger.untracked_processes(), 0U);
+  const auto processes = ledger.close(kStart + kSecond);
+  EXPECT_EQ(ledger.forgotten_processes() + processes.size(), 102U);
+  EXPECT_LE(processes.size(), 8U);
+  ASSERT_GE(processes.size(), 3U);
+  EXPECT_EQ(processes[0].pid, kMain);
+  EXPECT_EQ(processes[1].pid, kChild);
+  EXPECT_EQ(processes[1].role, Role::kPoolWorker);
+  EXPECT_EQ(processes.back().pid, 599U);
+  EXPECT_EQ(processes.back().ppid, kChild);
+  ledger.apply(ended(kChild, kStart + kSecond));
+  EXPECT_EQ(ledger.live(), std::vector<std::uint32_t>{kMain});
+}
+
 class ShortTimelineTest : public LedgerTest, public ::testing::WithParamInterface<std::size_t> {
  protected:
   ShortTimelineTest() : LedgerTest(LedgerOptions{.max_timeline = GetParam()}) {}

@@ -109,6 +109,7 @@ void CaptureSession::tell_losses(Capture& capture) const {
   tell(losses[TL_LOSS_ENTRY_TIME], "calls have no time of entry: they had begun before, or shared a slot");
   tell(losses[TL_LOSS_FILE_UNREADABLE], "mapped files have no name: the descriptor was closed already");
   tell(decoder_.unknown_kinds() + decoder_.wrong_sizes(), "records were not understood");
+  tell(ledger_.forgotten_processes(), "processes that had ended are left out: too many came and went");
   tell(ledger_.untracked_processes(), "processes were not followed: too many were started");
 }
 

@@ -324,6 +324,9 @@ struct Ledger::Applier {
 };
 
 void Ledger::apply(const Event& event, const EventFacts& facts) {
+  if (std::holds_alternative<tl_fork>(event) && processes_.size() >= options_.max_processes) {
+    make_room();
+  }
   Process* process = live_process(header_of(event).tgid);
   if (process == nullptr) {
     ++orphan_events_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -181,13 +182,37 @@ std::size_t run_length(std::span<const SmapsEntry> entries) {
   return length;
 }
 
-ProcessTraits traits_of_entries(const std::vector<SmapsEntry>& entries) {
-  std::vector<VmaFacts> vmas;
-  vmas.reserve(entries.size());
-  for (const SmapsEntry& entry : entries) {
-    vmas.push_back(entry.vma);
+// A run that takes more entries than it had.
+struct Split {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  std::vector<SmapsEntry> pieces;
+};
+
+std::vector<SmapsEntry> with_splits(std::vector<SmapsEntry> entries, std::vector<Split> splits) {
+  std::vector<SmapsEntry> all;
+  std::size_t next = 0;
+  const auto copy_until = [&](std::size_t end) {
+    std::move(entries.begin() + static_cast<std::ptrdiff_t>(next),
+              entries.begin() + static_cast<std::ptrdiff_t>(end), std::back_inserter(all));
+  };
+  for (Split& split : splits) {
+    copy_until(split.first);
+    std::ranges::move(split.pieces, std::back_inserter(all));
+    next = split.first + split.count;
   }
-  return traits_of(vmas);
+  copy_until(entries.size());
+  return all;
+}
+
+ProcessTraits traits_of_entries(const std::vector<SmapsEntry>& entries) {
+  std::vector<VmaFacts> named;  // the others tell nothing of the process
+  for (const SmapsEntry& entry : entries) {
+    if (!entry.vma.name.empty()) {
+      named.push_back(entry.vma);
+    }
+  }
+  return traits_of(named);
 }
 
 }  // namespace
@@ -200,11 +225,10 @@ void probe_chunk_headers(pid_t pid, std::vector<SmapsEntry>& entries) {
   }
   const ProcessTraits traits = traits_of_entries(entries);
   const ReadWords read = [&](std::uint64_t address) { return memory.read(address); };
-  std::vector<SmapsEntry> probed;
-  probed.reserve(entries.size());
-  for (std::span<const SmapsEntry> left(entries); !left.empty();) {
+  std::vector<Split> splits;
+  for (std::size_t first = 0; first < entries.size();) {
+    const auto left = std::span(entries).subspan(first);
     const auto run = left.first(std::max<std::size_t>(run_length(left), 1));
-    left = left.subspan(run.size());
     std::vector<std::uint64_t> edges;
     bool resident = false;
     for (const SmapsEntry& entry : run) {
@@ -212,12 +236,19 @@ void probe_chunk_headers(pid_t pid, std::vector<SmapsEntry>& entries) {
       resident |= entry.rss > 0;
     }
     if (resident && may_hold_chunks(run.front().vma)) {
-      append_cut(run, walk_chunks(run.front().vma.begin, edges, traits, page_bytes, read), memory, probed);
-    } else {
-      probed.insert(probed.end(), run.begin(), run.end());
+      std::vector<SmapsEntry> cut;
+      append_cut(run, walk_chunks(run.front().vma.begin, edges, traits, page_bytes, read), memory, cut);
+      if (cut.size() == run.size()) {
+        std::ranges::move(cut, run.begin());
+      } else {
+        splits.push_back({first, run.size(), std::move(cut)});
+      }
     }
+    first += run.size();
   }
-  entries = std::move(probed);
+  if (!splits.empty()) {
+    entries = with_splits(std::move(entries), std::move(splits));
+  }
 }
 
 }  // namespace torchleak::procfs

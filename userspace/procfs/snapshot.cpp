@@ -47,8 +47,8 @@ Result<Snapshot> take_snapshot(pid_t pid) {
   probe_chunk_headers(pid, smaps->entries);
   std::vector<VmaFacts> vmas;
   vmas.reserve(smaps->entries.size());
-  for (const SmapsEntry& entry : smaps->entries) {
-    vmas.push_back(entry.vma);
+  for (SmapsEntry& entry : smaps->entries) {
+    vmas.push_back(std::move(entry.vma));
   }
   snapshot.traits = traits_of(vmas);
   const std::vector<Source> sources = classify_address_space(vmas, snapshot.traits);

@@ -16,8 +16,9 @@ namespace torchleak {
 struct LedgerOptions {
   std::uint64_t page_bytes = 4096;
   std::int64_t boottime_offset_ns = 0;  // CLOCK_BOOTTIME - CLOCK_MONOTONIC
-  std::size_t max_processes = 20000;    // ended ones included; beyond it new ones are only counted
-  std::size_t max_timeline = 600;       // points a process; thinned by half when full
+  std::size_t max_processes =
+      4096;  // beyond it ended ones are forgotten, and where none are, new ones not kept
+  std::size_t max_timeline = 600;  // points a process; thinned by half when full
 };
 
 // What the outside adds to an event: facts that only a look at the target can give.
@@ -65,6 +66,9 @@ class Ledger {
   // Growth of all processes that live, by what was last observed.
   std::int64_t growth_bytes() const;
   std::uint64_t untracked_processes() const { return untracked_processes_; }
+  std::uint64_t forgotten_processes() const {
+    return forgotten_processes_;
+  }                                                               // ended, to make room for others
   std::uint64_t orphan_events() const { return orphan_events_; }  // of processes never heard of
 
   // The processes of the report, in the order in which they appeared.
@@ -77,6 +81,7 @@ class Ledger {
   // The process in whose memory `process` runs.
   Process& memory_owner(Process& process);
   void end(Process& process, std::uint64_t now_ns);
+  void make_room();
   double seconds(std::uint64_t time_ns) const;
 
   LedgerOptions options_;
@@ -84,6 +89,7 @@ class Ledger {
   std::deque<Process> processes_;                        // never shrinks, so that indices stay
   std::unordered_map<std::uint32_t, std::size_t> live_;  // pid -> index
   std::uint64_t untracked_processes_ = 0;
+  std::uint64_t forgotten_processes_ = 0;
   std::uint64_t orphan_events_ = 0;
 };
 

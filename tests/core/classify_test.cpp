@@ -74,6 +74,18 @@ TEST(IsPythonPool, KnowsTheEightByteStepsOfOldVersions) {
   EXPECT_TRUE(is_python_pool(words, kBase, 4096));
 }
 
+TEST(GlibcHeapBytes, AreProvenByTheHeapInfoAtItsBeginning) {
+  constexpr std::uint64_t kNext = kBase + 64 * kMiB;
+  EXPECT_EQ(glibc_heap_bytes({kBase + 48, 0, 132 * kKiB, 256 * kKiB, kPage, 0}, kBase, kPage), 256 * kKiB);
+  EXPECT_EQ(glibc_heap_bytes({kBase + 32, 0, kPage, kPage, 0, 0}, kBase, kPage), kPage)
+      << "before glibc 2.35";
+  EXPECT_EQ(glibc_heap_bytes({kBase + 48, kBase, 64 * kMiB, 64 * kMiB, kPage, 0}, kNext, kPage), 64 * kMiB);
+  EXPECT_EQ(glibc_heap_bytes({}, kBase, kPage), 0U) << "zeros";
+  EXPECT_EQ(glibc_heap_bytes({kBase + 48, 0, 132 * kKiB, 128 * kMiB, kPage, 0}, kBase, kPage), 0U);
+  EXPECT_EQ(glibc_heap_bytes({kNext + 48, 0, kPage, kPage, kPage, 0}, kBase, kPage), 0U) << "not the first";
+  EXPECT_EQ(glibc_heap_bytes({kBase + 48, 0, kPage, kPage, kPage, 0}, kBase + kPage, kPage), 0U);
+}
+
 TEST(TraitsOf, KnowsTheArenaOfEachPythonByItsName) {
   const auto arena = [](std::string name) {
     return traits_of(std::vector{vma(kBase, kMiB, "r-xp", std::move(name))});

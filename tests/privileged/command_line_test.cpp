@@ -36,7 +36,7 @@ TEST_F(CommandLine, ACommandIsTracedFromItsFirstInstructionToItsEnd) {
   EXPECT_EQ(process.cmdline.at(0), TORCHLEAK_WORKLOAD);
   EXPECT_EQ(process.role, Role::kMain);
   EXPECT_GE(process.peak_rss, kBytes);
-  expect_sampled(growth_of(process, Source::kAnonOther), kBytes);
+  expect_sampled(mapped_growth_of(process), kBytes);
   expect_reconciled(process);
 }
 

@@ -34,7 +34,7 @@ TEST_F(EndOfTarget, ByExitIsToldWithItsCode) {
   EXPECT_EQ(*seen.exit, (Exit{.code = 3, .signal = 0, .oom_killed = false}));
   EXPECT_TRUE(seen.ended_s.has_value());
   EXPECT_GE(seen.peak_rss, kBytes);
-  expect_sampled(growth_of(seen, Source::kAnonOther), kBytes);
+  expect_sampled(mapped_growth_of(seen), kBytes);
   expect_reconciled(seen);
 }
 

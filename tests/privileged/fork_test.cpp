@@ -74,7 +74,7 @@ TEST_F(Fork, AChildThatEndsIsToldWithItsMemoryAndItsCode) {
   EXPECT_EQ(*child.exit, (Exit{.code = 7, .signal = 0, .oom_killed = false}));
   EXPECT_TRUE(child.ended_s.has_value());
   EXPECT_GE(child.peak_rss, kBytes);
-  expect_sampled(growth_of(child, Source::kAnonOther), kBytes);
+  expect_sampled(mapped_growth_of(child), kBytes);
   expect_reconciled(child);
   expect_true_books(seen);
 }
@@ -134,7 +134,7 @@ TEST_F(Fork, APidUsedAgainIsAnotherProcess) {
   EXPECT_NE(lives[0]->start_time_ns, lives[1]->start_time_ns);
   EXPECT_TRUE(lives[0]->ended_s.has_value());
   EXPECT_FALSE(lives[1]->ended_s.has_value());
-  expect_sampled(growth_of(*lives[0], Source::kAnonOther), 32 * kMiB);
+  expect_sampled(mapped_growth_of(*lives[0]), 32 * kMiB);
   expect_exact(end_of(*lives[1], Source::kAnonOther), at_rest(seen.process) + kBytes);
 }
 

@@ -33,6 +33,10 @@ std::int64_t growth_of(const ProcessReport& process, Source source) {
   return row_of(process, source).growth;
 }
 
+std::int64_t mapped_growth_of(const ProcessReport& process) {
+  return growth_of(process, Source::kAnonOther) + growth_of(process, Source::kMallocMmap);
+}
+
 std::int64_t copied_in(const ProcessReport& process) {
   std::int64_t copied = 0;
   for (const SourceRow& row : process.sources) {

@@ -11,6 +11,9 @@ namespace torchleak::rig {
 std::int64_t start_of(const ProcessReport& process, Source source);
 std::int64_t end_of(const ProcessReport& process, Source source);
 std::int64_t growth_of(const ProcessReport& process, Source source);
+// Of a process that has ended: whether a mapping was made by malloc is seen in its first bytes, if they can
+// still be read.
+std::int64_t mapped_growth_of(const ProcessReport& process);
 std::int64_t copied_in(const ProcessReport& process);
 
 // The kernel's own count of a mapping: right to the page.

@@ -8,7 +8,7 @@
 
 #define TL_MAX_PROCESSES 16384
 #define TL_PENDING_SLOTS 16384 /* a power of two */
-#define TL_RING_BYTES (8 * 1024 * 1024)
+#define TL_RING_BYTES (4 * 1024 * 1024)
 
 /* The traced processes: membership is the filter, the value their counters. */
 struct {

@@ -146,7 +146,7 @@ bool CaptureSession::targets_ended() const {
 
 void CaptureSession::drain() {
   header_probes_left_ = kHeaderProbesADrain;
-  records_ += tracer_.drain([this](std::span<const std::byte> record) {
+  tracer_.drain([this](std::span<const std::byte> record) {
     if (const auto event = decoder_.decode(record)) {
       take(*event);
     }
@@ -182,6 +182,7 @@ EventFacts CaptureSession::facts_for(const Event& event) {
     facts.sampled_share = sampled_share_;
     faults_since_ += fault->weight;
     watched_faults_ += fault->weight;
+    ++samples_;
     if ((fault->flags & TL_FAULT_PRESENT) != 0) {
       return facts;
     }

@@ -14,7 +14,6 @@ namespace torchleak::app {
 namespace {
 
 constexpr std::uint64_t kSnapshotBudgetNs = 3'000'000'000;
-constexpr double kRecordCostNs = 1200;  // of a program that writes a record, by the kernel's own statistics
 
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
@@ -122,10 +121,10 @@ double CaptureSession::target_share_percent(const bpf::ProgramCost& cost, double
   }
   const auto target_cpu = static_cast<double>(total_.cpu_ns);
   const auto busy_cpu = std::max(static_cast<double>(procfs::busy_cpu_ns() - busy_cpu_at_start_), target_cpu);
-  const double passing_by = static_cast<double>(cost.machine_wide_ns) * scale * target_cpu / busy_cpu;
-  const double records = static_cast<double>(records_) * kRecordCostNs;
+  const double calls = static_cast<double>(cost.machine_wide_ns) * scale * target_cpu / busy_cpu;
+  const double samples = static_cast<double>(samples_) * FaultSampling::kSampleCostNs;
   const double faults = static_cast<double>(watched_faults_) * FaultSampling::kFaultCostNs;
-  return 100 * (passing_by + records + faults) / target_cpu;
+  return 100 * (calls + samples + faults) / target_cpu;
 }
 
 Capture CaptureSession::describe(std::vector<std::string> notes) const {

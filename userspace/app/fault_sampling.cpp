@@ -15,7 +15,6 @@ constexpr double kTooFew = kSamplesPerSecond / 8;
 // Of the budget; the rest is for the programs that run at system calls.
 constexpr double kPartForFaults = 0.6;
 constexpr double kPartForSamples = 0.2;
-constexpr double kSampleCostNs = 1200;
 
 }  // namespace
 

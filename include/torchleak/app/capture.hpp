@@ -71,7 +71,7 @@ class CaptureSession {
   std::uint64_t watched_since_ns_ = 0;
   std::uint64_t faults_since_ = 0;    // seen since then
   std::uint64_t watched_faults_ = 0;  // in all
-  std::uint64_t records_ = 0;
+  std::uint64_t samples_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t costed_windows_ = 0;  // those in which the programs' run time was counted
   struct Usage {

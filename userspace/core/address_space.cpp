@@ -384,6 +384,7 @@ AddressSpace::Samples::iterator AddressSpace::drop(Samples::iterator sample) {
 
 void AddressSpace::add(std::uint64_t page, const PageSample& sample) {
   if (const auto former = samples_.find(page); former != samples_.end()) {
+    returned_ += std::min(former->second.bytes, sample.bytes);
     drop(former);
   }
   samples_.emplace(page, sample);

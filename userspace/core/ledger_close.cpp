@@ -43,14 +43,18 @@ std::vector<SourceRow> source_rows(const Process& process) {
   return rows;
 }
 
-// A page swapped in faults as fresh memory does, but was memory before; their number is known exactly.
+// A page swapped in faults as fresh memory does, but was memory before; their number is known exactly. Those
+// whose first touch was sampled too are known by that to have come back, and are neither taken nor freed; the
+// others look fresh.
 Reconciliation reconcile(const Process& process, std::uint64_t page_bytes) {
   Reconciliation sum;
   sum.start = static_cast<std::int64_t>(process.start.rss + process.start.swap);
+  const std::uint64_t returned = process.space.returned_bytes();
   const std::uint64_t swapped_in = process.faults.swap_in * page_bytes;
-  const std::uint64_t touched = process.space.attributed_bytes();
-  sum.attributed = static_cast<std::int64_t>(touched - std::min(touched, swapped_in));
-  sum.freed = static_cast<std::int64_t>(process.space.freed_bytes());
+  const std::uint64_t seen_as_fresh = swapped_in - std::min(swapped_in, returned);
+  const std::uint64_t touched = process.space.attributed_bytes() - returned;
+  sum.attributed = static_cast<std::int64_t>(touched - std::min(touched, seen_as_fresh));
+  sum.freed = static_cast<std::int64_t>(process.space.freed_bytes() - returned);
   sum.measured = static_cast<std::int64_t>(process.latest.rss + process.latest.swap);
   sum.unexplained = sum.measured - (sum.start + sum.attributed - sum.freed);
   return sum;

@@ -93,8 +93,10 @@ class AddressSpace {
   std::uint64_t start_bytes() const { return start_bytes_; }  // baseline as it was given
   std::uint64_t attributed_bytes() const {
     return attributed_;
-  }                                                        // sampled growth since, copy-on-write excluded
-  std::uint64_t freed_bytes() const { return freed_; }     // baseline and samples removed since
+  }                                                     // sampled growth since, copy-on-write excluded
+  std::uint64_t freed_bytes() const { return freed_; }  // baseline and samples removed since
+  // Of both, pages that were known and came back: from swap, or after the kernel had taken them.
+  std::uint64_t returned_bytes() const { return returned_; }
   SourceBytes resident() const { return resident_; }       // baseline still there + live samples, by source
   SourceBytes copied_on_write() const { return copied_; }  // by source, since the start
   const RangeLedger& mappings() const { return mappings_; }
@@ -128,6 +130,7 @@ class AddressSpace {
   std::uint64_t start_bytes_ = 0;
   std::uint64_t attributed_ = 0;
   std::uint64_t freed_ = 0;
+  std::uint64_t returned_ = 0;
   std::uint64_t thinned_ = 0;
   std::uint64_t refused_ = 0;
 };

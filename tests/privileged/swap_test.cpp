@@ -82,5 +82,14 @@ TEST_F(Swap, MemoryBroughtInIsNoGrowth) {
   expect_true_books(seen);
 }
 
+// Every fault a sample: each page is known when it comes back.
+TEST_F(Swap, MemoryBroughtInIsNoGrowthHoweverFinelySampled) {
+  Tracer tracer(job_, {"--sample-bytes", "4K"});
+  job_.go();
+  const Outcome seen = watch(job_, tracer);
+  expect_sampled(seen.process.reconciliation.attributed, kBytes);
+  expect_true_books(seen);
+}
+
 }  // namespace
 }  // namespace torchleak::rig

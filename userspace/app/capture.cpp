@@ -20,7 +20,8 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr int kPollMs = 25;
 constexpr std::uint64_t kWindowNs = 100 * kMillisecond;
-constexpr std::uint64_t kWindowsACosted = 10;  // counting run times makes the programs dearer
+constexpr std::uint64_t kSustainedNs = 2000 * kMillisecond;  // a shorter burst is watched whole
+constexpr std::uint64_t kWindowsACosted = 10;                // counting run times makes the programs dearer
 constexpr std::uint64_t kObservationNs = 250 * kMillisecond;
 constexpr std::uint64_t kObservationCostShare = 100;  // observing may take 1 % of a CPU
 constexpr std::uint64_t kSnapshotBudgetNs = 3000 * kMillisecond;
@@ -88,6 +89,7 @@ Result<void> CaptureSession::attach(const std::vector<std::uint32_t>& pids) {
     }
   }
   take_baselines(ledger_.live());
+  expect_past_rate();
   next_window();
   for (const std::uint32_t pid : pids) {
     machine_has_swap_ |= procfs::swap_outlook(static_cast<pid_t>(pid)).machine_has_swap;
@@ -238,6 +240,25 @@ void CaptureSession::watch_swap() {
   }
 }
 
+// What the targets did all their life is the best guess at what they will do next.
+void CaptureSession::expect_past_rate() {
+  Usage past;
+  for (const std::uint32_t pid : ledger_.live()) {
+    if (const auto observation = procfs::observe(static_cast<pid_t>(pid))) {
+      past.cpu_ns += observation->cpu_ns;
+      past.faults += observation->minor_faults + observation->major_faults;
+    }
+  }
+  if (past.cpu_ns > kSustainedNs) {
+    set_target_rate(past);
+  }
+}
+
+void CaptureSession::set_target_rate(const Usage& usage) {
+  sampling_.set_target_rate(static_cast<double>(usage.faults) / (static_cast<double>(usage.cpu_ns) * 1e-9));
+  smallest_share_ = std::min(smallest_share_, sampling_.share());
+}
+
 // Follows a rise of the rate at once and a fall when it has lasted.
 void CaptureSession::steer_period() {
   const double seconds = static_cast<double>(procfs::monotonic_ns() - watched_since_ns_) * 1e-9;
@@ -259,10 +280,8 @@ void CaptureSession::steer_period() {
 // of the window that ends have just been drained, with its share.
 void CaptureSession::next_window() {
   next_window_ns_ = procfs::monotonic_ns() + kWindowNs;
-  if (recent_.cpu_ns > 200 * kMillisecond) {
-    sampling_.set_target_rate(static_cast<double>(recent_.faults) /
-                              (static_cast<double>(recent_.cpu_ns) * 1e-9));
-    smallest_share_ = std::min(smallest_share_, sampling_.share());
+  if (recent_.cpu_ns > kSustainedNs) {
+    set_target_rate(recent_);
     recent_ = {};
   }
   const bool watch = sampling_.next_window();

@@ -18,6 +18,7 @@ namespace torchleak::procfs {
 namespace {
 
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
+constexpr std::uint64_t kFilePage = std::uint64_t{1} << 61;
 constexpr std::uint64_t kFrameMask = (std::uint64_t{1} << 55) - 1;
 // Documentation/admin-guide/mm/pagemap.rst
 constexpr std::uint64_t kCompoundHead = std::uint64_t{1} << 15;
@@ -66,8 +67,11 @@ std::uint64_t PageProbe::pages_around(pid_t pid, std::uint64_t address) {
   if (!read_pagemap(pid, first, entries)) {
     return 0;
   }
-  const auto present = [](std::uint64_t entry) { return (entry & kPresent) != 0; };
-  return static_cast<std::uint64_t>(std::ranges::count_if(entries, present));
+  const auto cached = [](std::uint64_t entry) { return (entry & kPresent) != 0 && (entry & kFilePage) != 0; };
+  if (!cached(entries[(address - first) / page_bytes_])) {
+    return 1;  // a private copy, which is made alone
+  }
+  return static_cast<std::uint64_t>(std::ranges::count_if(entries, cached));
 }
 
 std::uint64_t PageProbe::page_size_at(pid_t pid, std::uint64_t address) {

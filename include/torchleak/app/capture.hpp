@@ -33,6 +33,11 @@ class CaptureSession {
   const bpf::Tracer& tracer() const { return tracer_; }
 
  private:
+  struct Usage {
+    std::uint64_t cpu_ns = 0;
+    std::uint64_t faults = 0;
+  };
+
   bool follow(std::uint32_t root);
   void take_baselines(const std::vector<std::uint32_t>& pids);
   void drain();
@@ -40,6 +45,8 @@ class CaptureSession {
   EventFacts facts_for(const Event& event);
   void observe_all();
   void watch_swap();
+  void expect_past_rate();
+  void set_target_rate(const Usage& usage);
   void steer_period();
   void next_window();
   bool targets_ended() const;
@@ -73,11 +80,7 @@ class CaptureSession {
   std::uint64_t watched_faults_ = 0;  // in all
   std::uint64_t samples_ = 0;
   std::uint64_t windows_ = 0;
-  std::uint64_t costed_windows_ = 0;  // those in which the programs' run time was counted
-  struct Usage {
-    std::uint64_t cpu_ns = 0;
-    std::uint64_t faults = 0;
-  };
+  std::uint64_t costed_windows_ = 0;                // those in which the programs' run time was counted
   std::unordered_map<std::uint32_t, Usage> usage_;  // by pid, as last observed
   Usage total_;                                     // of the targets, in this capture
   Usage recent_;                                    // since the share was last steered

@@ -63,6 +63,12 @@ TEST_F(MappedFile, ReadInSmallPagesIsAFileMapping) {
   expect_true_books(seen);
 }
 
+TEST_F(MappedFile, WrittenThroughIsAFileMapping) {
+  const Outcome seen = trace({"file-write-through", known("bytes", kBytes), known("block", 4096), path_});
+  expect_exact(growth_of(seen.process, Source::kFileMapping), kBytes);
+  expect_true_books(seen);
+}
+
 TEST_F(MappedFile, WrittenToBecomesPrivateMemory) {
   const Outcome seen = trace({"file-write", known("bytes", kBytes), path_});
   expect_exact(growth_of(seen.process, Source::kFileMapping), kBytes);

@@ -41,6 +41,18 @@ int run_file_read(const Stage& stage) {
   return 0;
 }
 
+// Written through to the file, whose pages stay the page cache's.
+int run_file_write_through(const Stage& stage) {
+  const std::size_t bytes = stage.number("bytes");
+  const int fd = cached_file(stage, bytes);
+  stage.ready();
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  require(memory != MAP_FAILED, "mmap");
+  touch(memory, bytes);
+  stage.done({{"bytes", bytes}});
+  return 0;
+}
+
 // `read_first`: the pages are mapped from the page cache before the tracer attaches, and copied when written.
 int run_file_write(const Stage& stage) {
   const std::size_t bytes = stage.number("bytes");
@@ -65,6 +77,7 @@ std::span<const Entry> file_workloads() {
   static constexpr std::array kEntries = {
       Entry{"file-read", run_file_read},
       Entry{"file-write", run_file_write},
+      Entry{"file-write-through", run_file_write_through},
   };
   return kEntries;
 }

@@ -45,6 +45,8 @@ TEST(FaultSampling, AGreaterBudgetWatchesMore) {
 
 TEST(FaultSampling, TakesEveryFaultAtLowRates) {
   FaultSampling sampling(kOnePercent, 0);
+  EXPECT_EQ(sampling.period(), 1U);
+  EXPECT_TRUE(sampling.set_rate(100'000));
   EXPECT_TRUE(sampling.set_rate(100));
   EXPECT_EQ(sampling.period(), 1U);
 }
@@ -58,6 +60,7 @@ TEST(FaultSampling, NeverSamplesLessThanOnceAMebibyteOfSmallPages) {
 
 TEST(FaultSampling, KeepsThePeriodWhileItIsNearlyRight) {
   FaultSampling sampling(kOnePercent, 0);
+  sampling.set_rate(16'000);
   const std::uint64_t first = sampling.period();
   EXPECT_FALSE(sampling.set_rate(static_cast<double>(first) * 3000));
   EXPECT_FALSE(sampling.set_rate(static_cast<double>(first) * 200));

@@ -25,9 +25,10 @@ TEST(Report, EveryLayerStateNameLeadsBack) {
 
 TEST(ProcessReport, GrowthIsRssAndSwapAndWhatWasCopied) {
   ProcessReport process;
-  process.start.rss = 1000;
+  process.start.anon = 1000;
   process.start.swap = 50;
-  process.end.rss = 1500;
+  process.end.anon = 1400;
+  process.end.shmem = 100;
   process.end.swap = 20;
   EXPECT_EQ(process.growth_bytes(), 470);
   process.sources = {{.source = Source::kMallocHeap, .cow = 7}, {.source = Source::kPythonArena, .cow = 30}};
@@ -36,16 +37,30 @@ TEST(ProcessReport, GrowthIsRssAndSwapAndWhatWasCopied) {
 
 TEST(ProcessReport, PagesOfLibrariesAreNoGrowth) {
   ProcessReport process;
-  process.end.rss = 1000;
-  process.sources = {{.source = Source::kLibrary, .end = 900, .growth = 900, .cow = 5},
-                     {.source = Source::kMallocHeap, .end = 100, .growth = 100}};
-  EXPECT_EQ(process.growth_bytes(), 105);
+  process.end.file = 900;
+  process.sources = {{.source = Source::kLibrary, .end = 900, .growth = 900, .cow = 5}};
+  EXPECT_EQ(process.growth_bytes(), 5);
+}
+
+TEST(ProcessReport, PagesOfMappedFilesAreGrowthOnce) {
+  ProcessReport read;
+  read.end.file = 1000;
+  read.sources = {{.source = Source::kFileMapping, .end = 700, .growth = 700}};
+  EXPECT_EQ(read.growth_bytes(), 700);
+  ProcessReport written_privately;
+  written_privately.end.anon = 700;
+  written_privately.sources = {{.source = Source::kFileMapping, .end = 700, .growth = 700}};
+  EXPECT_EQ(written_privately.growth_bytes(), 700);
+  ProcessReport unmapped;
+  unmapped.start.file = 700;
+  unmapped.sources = {{.source = Source::kFileMapping, .start = 700, .growth = -700}};
+  EXPECT_EQ(unmapped.growth_bytes(), -700);
 }
 
 TEST(ProcessReport, AProcessThatShrankGrewByLessThanNothing) {
   ProcessReport process;
-  process.start.rss = 1000;
-  process.end.rss = 400;
+  process.start.anon = 1000;
+  process.end.anon = 400;
   EXPECT_EQ(process.growth_bytes(), -600);
 }
 

@@ -183,6 +183,7 @@ Report leaking_worker() {
   killed.exit = Exit{0, 9, true};
   report.processes[2].end.swap = 48 * kMiB;
   report.processes[2].end.rss -= 48 * kMiB;
+  report.processes[2].end.anon -= 48 * kMiB;
   for (std::uint32_t i = 0; i < 12; ++i) {
     ProcessReport sub = process(5000 + i, 4200, Role::kSubprocess, 96, 96);
     sub.comm = i % 3 == 0 ? "git" : "sh";

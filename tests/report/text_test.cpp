@@ -65,7 +65,7 @@ TEST(Text, BeginsWithTheProcessThatGrewMost) {
 TEST(Text, PrefersALivingProcessToOneWhoseMemoryIsFreeAgain) {
   Report report = samples::leaking_worker();
   report.processes[4].exit.reset();
-  report.processes[4].end.rss = 9000 * static_cast<std::uint64_t>(kMiB);
+  report.processes[4].end.rss = report.processes[4].end.anon = 9000 * static_cast<std::uint64_t>(kMiB);
   EXPECT_TRUE(text_of(report).starts_with("worker #2 (pid 4312) grew most"));
 }
 
@@ -101,6 +101,7 @@ TEST(Text, TellsOfGrowthThatIsSpreadOverManyProcesses) {
   Report report = samples::of_processes(8);
   for (ProcessReport& process : report.processes) {
     process.end.rss = process.start.rss + 100 * 1024;
+    process.end.anon = process.start.anon + 100 * 1024;
   }
   report.growth.bytes = 800 * 1024;
   EXPECT_TRUE(

@@ -188,7 +188,7 @@ EventFacts CaptureSession::facts_for(const Event& event) {
     if ((fault->flags & TL_FAULT_PRESENT) != 0) {
       return facts;
     }
-    if (ledger_.is_file(fault->header.tgid, fault->address)) {
+    if (ledger_.is_private_file(fault->header.tgid, fault->address)) {
       facts.pages_mapped_around = probe_.pages_around(pid, fault->address);
     } else {
       facts.touched_page_bytes = probe_.page_size_at(pid, fault->address);

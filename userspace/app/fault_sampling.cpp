@@ -7,7 +7,7 @@
 namespace torchleak::app {
 namespace {
 
-constexpr std::uint64_t kFirstPeriod = 16;
+constexpr std::uint64_t kFirstPeriod = 1;
 constexpr double kSamplesPerSecond = 1000;
 // A change of period loses the part of a period that was under way, so small ones are not followed.
 constexpr double kTooMany = 4 * kSamplesPerSecond;
@@ -48,6 +48,8 @@ void FaultSampling::set_target_rate(double faults_per_cpu_second) {
       std::clamp(max_overhead_ * kPartForFaults / (faults_per_cpu_ns * kFaultCostNs), kSmallestShare, 1.0);
   smallest_period_ = std::clamp(faults_per_cpu_ns * kSampleCostNs / (max_overhead_ * kPartForSamples), 1.0,
                                 static_cast<double>(kLargestPeriod));
+  period_ = std::max(period_, std::bit_floor(static_cast<std::uint64_t>(smallest_period_)));
+  largest_period_ = std::max(largest_period_, period_);
 }
 
 bool FaultSampling::next_window() {

@@ -55,6 +55,18 @@ void add_to(SourceBytes& books, Source source, std::uint64_t bytes) {
   books[source] = static_cast<std::int64_t>(static_cast<std::uint64_t>(books[source]) + bytes);
 }
 
+std::uint64_t anonymous_bytes(const Mapping& mapping) {
+  const double part = std::clamp<double>(mapping.anonymous_part, 0, 1);
+  return static_cast<std::uint64_t>(part * static_cast<double>(mapping.baseline_bytes));
+}
+
+void set_anonymous_bytes(Mapping& mapping, std::uint64_t bytes) {
+  if (mapping.baseline_bytes != 0) {
+    mapping.anonymous_part =
+        static_cast<float>(static_cast<double>(bytes) / static_cast<double>(mapping.baseline_bytes));
+  }
+}
+
 void take_from(SourceBytes& books, Source source, std::uint64_t bytes) {
   add_to(books, source, 0 - bytes);
 }
@@ -268,7 +280,12 @@ AddressSpace AddressSpace::forked() const {
   child.mappings_.update(0, kForever, [&](Mapping& mapping) {
     mapping.inherited = true;
     until(mapping.begin, keep_page);
-    until(mapping.end, [&](std::uint64_t, const PageSample& here) { mapping.baseline_bytes += here.bytes; });
+    std::uint64_t anonymous = anonymous_bytes(mapping);
+    until(mapping.end, [&](std::uint64_t, const PageSample& here) {
+      mapping.baseline_bytes += here.bytes;
+      anonymous += here.fault == FaultClass::kFirstTouch ? here.bytes : 0;
+    });
+    set_anonymous_bytes(mapping, anonymous);
   });
   until(kForever, keep_page);
   for (Mapping& page : unmapped) {
@@ -285,31 +302,36 @@ AddressSpace AddressSpace::forked() const {
 
 void AddressSpace::fit_baseline(std::uint64_t anon_bytes, std::uint64_t file_bytes,
                                 std::uint64_t shmem_bytes) {
-  const auto kind_of = [](const Mapping& mapping) -> std::size_t {
-    if (mapping.source == Source::kSharedMemory) {
-      return 2;
-    }
-    const bool file = mapping.source == Source::kFileMapping || mapping.source == Source::kLibrary;
-    return file && !mapping.name.empty() ? 1 : 0;
-  };
-  const std::array<std::uint64_t, 3> wanted = {anon_bytes, file_bytes, shmem_bytes};
-  std::array<std::uint64_t, 3> have{};
-  for (const auto& [begin, mapping] : mappings_.ranges()) {
-    have[kind_of(mapping)] += mapping.baseline_bytes;
-  }
   assert(samples_.empty() && freed_ == 0);
+  using Kinds = std::array<std::uint64_t, 3>;  // anonymous, file, shared memory
+  const auto kinds_of = [](const Mapping& mapping) {
+    const std::uint64_t anonymous = anonymous_bytes(mapping);
+    const std::uint64_t rest = mapping.baseline_bytes - anonymous;
+    const bool shmem = mapping.source == Source::kSharedMemory;
+    return Kinds{anonymous, shmem ? 0 : rest, shmem ? rest : 0};
+  };
+  Kinds have{};
+  for (const auto& [begin, mapping] : mappings_.ranges()) {
+    const Kinds kinds = kinds_of(mapping);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      have[i] += kinds[i];
+    }
+  }
   start_bytes_ = 0;
   resident_ = {};
-  std::array<std::uint64_t, 3> left = wanted;  // what a kind has still to be given, and to be given to
+  // What each kind has still to be given; with what has still to be given to, the last one gets all that is
+  // left.
+  Kinds left = {anon_bytes, file_bytes, shmem_bytes};
   mappings_.update(0, kForever, [&](Mapping& mapping) {
-    const std::size_t kind = kind_of(mapping);
-    const std::uint64_t before = mapping.baseline_bytes;
-    if (have[kind] != 0) {
-      const auto product = static_cast<unsigned __int128>(before) * left[kind];
-      mapping.baseline_bytes = static_cast<std::uint64_t>(product / have[kind]);
+    Kinds kinds = kinds_of(mapping);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const std::uint64_t before = kinds[i];
+      kinds[i] = have[i] == 0 ? 0 : share(left[i], before, have[i]);
+      left[i] -= kinds[i];
+      have[i] -= before;
     }
-    left[kind] -= mapping.baseline_bytes;
-    have[kind] -= before;
+    mapping.baseline_bytes = kinds[0] + kinds[1] + kinds[2];
+    set_anonymous_bytes(mapping, kinds[0]);
     start_bytes_ += mapping.baseline_bytes;
     add_to(resident_, mapping.source, mapping.baseline_bytes);
   });

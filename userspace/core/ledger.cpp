@@ -23,8 +23,9 @@ MemoryCounts counts_of(const tl_rss& rss, std::uint64_t page_bytes) {
   return counts;
 }
 
-std::int64_t memory_of(const MemoryCounts& counts) {
-  return static_cast<std::int64_t>(counts.rss + counts.swap);
+// Without file pages, of which only a snapshot tells whether they are of a library.
+std::int64_t own_memory(const MemoryCounts& counts) {
+  return static_cast<std::int64_t>(counts.anon + counts.shmem + counts.swap);
 }
 
 void take_counters(Faults& faults, const tl_process& counters) {
@@ -72,10 +73,10 @@ const Process* Ledger::find(std::uint32_t pid) const {
   return it == live_.end() ? nullptr : &processes_[it->second];
 }
 
-bool Ledger::is_file(std::uint32_t pid, std::uint64_t address) const {
+bool Ledger::is_private_file(std::uint32_t pid, std::uint64_t address) const {
   const Process* process = find(pid);
   const Mapping* mapping = process == nullptr ? nullptr : process->space.mappings().find(address);
-  return mapping != nullptr && !mapping->name.empty() &&
+  return mapping != nullptr && !mapping->name.empty() && !mapping->shared &&
          (mapping->source == Source::kLibrary || mapping->source == Source::kFileMapping);
 }
 
@@ -393,10 +394,8 @@ std::int64_t Ledger::growth_bytes() const {
   std::int64_t growth = 0;
   for (const auto& [pid, index] : live_) {
     const Process& process = processes_[index];
-    const std::int64_t libraries =
-        process.space.resident()[Source::kLibrary] - process.start_sources[Source::kLibrary];
-    growth += memory_of(process.latest) - memory_of(process.start) - libraries +
-              process.space.copied_on_write().total();
+    growth +=
+        own_memory(process.latest) - own_memory(process.start) + process.space.copied_on_write().total();
   }
   return growth;
 }

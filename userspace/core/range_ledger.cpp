@@ -11,11 +11,6 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// The share of `bytes` that falls to `part` of `whole`, rounded down. The other part gets the rest.
-std::uint64_t share(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) {
-  return static_cast<std::uint64_t>(static_cast<Wide>(bytes) * part / whole);
-}
-
 std::uint64_t end_of(std::uint64_t begin, std::uint64_t length) {
   return begin + std::min(length, std::numeric_limits<std::uint64_t>::max() - begin);
 }
@@ -27,6 +22,10 @@ bool joinable(const Mapping& left, const Mapping& right) {
 }
 
 }  // namespace
+
+std::uint64_t share(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) {
+  return static_cast<std::uint64_t>(static_cast<Wide>(bytes) * part / whole);
+}
 
 std::vector<Mapping> RangeLedger::insert(Mapping mapping) {
   std::vector<Mapping> displaced;

@@ -34,14 +34,18 @@ std::optional<Enum> value_in(const std::array<std::string_view, N>& names, std::
 }  // namespace
 
 std::int64_t ProcessReport::growth_bytes() const {
-  std::uint64_t growth = (end.rss + end.swap) - (start.rss + start.swap);
+  const auto own = [](const MemoryCounts& counts) { return counts.anon + counts.shmem + counts.swap; };
+  auto growth = static_cast<std::int64_t>(own(end) - own(start));
+  const auto file = static_cast<std::int64_t>(end.file - start.file);
   for (const SourceRow& row : sources) {
-    growth += static_cast<std::uint64_t>(row.cow);
-    if (row.source == Source::kLibrary) {
-      growth -= static_cast<std::uint64_t>(row.growth);
+    growth += row.cow;
+    // A file written to privately is anonymous memory, and counted so already.
+    if (row.source == Source::kFileMapping) {
+      growth += row.growth > 0 ? std::clamp<std::int64_t>(file, 0, row.growth)
+                               : std::clamp<std::int64_t>(file, row.growth, 0);
     }
   }
-  return static_cast<std::int64_t>(growth);
+  return growth;
 }
 
 std::string_view role_name(Role role) {

@@ -48,11 +48,15 @@ Result<Snapshot> take_snapshot(pid_t pid) {
   // Of 100,000 mappings each form takes its 10 MB, so none is kept longer than it is needed.
   std::vector<VmaFacts> vmas;
   std::vector<std::uint64_t> resident;
+  std::vector<float> anonymous_part;
   vmas.reserve(smaps->entries.size());
   resident.reserve(smaps->entries.size());
+  anonymous_part.reserve(smaps->entries.size());
   for (SmapsEntry& entry : smaps->entries) {
     vmas.push_back(std::move(entry.vma));
     resident.push_back(entry.rss);
+    anonymous_part.push_back(
+        entry.rss == 0 ? 1 : static_cast<float>(entry.anonymous) / static_cast<float>(entry.rss));
     snapshot.swap_bytes += entry.swap;
     snapshot.pss += entry.pss;
     snapshot.uss += entry.private_clean + entry.private_dirty;
@@ -66,6 +70,7 @@ Result<Snapshot> take_snapshot(pid_t pid) {
     mapping.begin = vmas[i].begin;
     mapping.end = vmas[i].end;
     mapping.baseline_bytes = resident[i];
+    mapping.anonymous_part = anonymous_part[i];
     mapping.source = sources[i];
     mapping.shared = vmas[i].shared;
     mapping.name = std::move(vmas[i].name);

@@ -44,7 +44,7 @@ class FaultSampling {
   std::uint64_t largest_period_;
   double smallest_period_ = 1;
   double share_ = 1;
-  double credit_ = 0;
+  double credit_ = 1;  // so that the first window is watched
 };
 
 }  // namespace torchleak::app

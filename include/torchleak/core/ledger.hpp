@@ -61,8 +61,9 @@ class Ledger {
   // Live processes by pid.
   std::vector<std::uint32_t> live() const;
   const Process* find(std::uint32_t pid) const;
-  // Whether a process has a file mapped at this address.
-  bool is_file(std::uint32_t pid, std::uint64_t address) const;
+  // Whether a process has a file mapped privately at this address. Faults on shared ones may be writes, which
+  // bring in their page alone.
+  bool is_private_file(std::uint32_t pid, std::uint64_t address) const;
   // Growth of all processes that live, by what was last observed.
   std::int64_t growth_bytes() const;
   std::uint64_t untracked_processes() const { return untracked_processes_; }

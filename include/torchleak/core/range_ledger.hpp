@@ -21,16 +21,20 @@
 
 namespace torchleak {
 
+// The share of `bytes` that falls to `part` of `whole`, rounded down. The other part gets the rest.
+std::uint64_t share(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole);
+
 struct Mapping {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint64_t created_ns = 0;  // when the call that put it here returned; 0 where it predates the capture
-  std::uint64_t baseline_bytes =
-      0;  // resident or swapped when the capture (or the process) began, not freed since
+  std::uint64_t baseline_bytes = 0;  // resident when the capture (or the process) began, not freed since
   Source source = Source::kAnonOther;
   bool shared = false;     // MAP_SHARED: writes are seen by others and never copied
   bool inherited = false;  // came over a fork
   std::string name;
+  float anonymous_part =
+      1;  // of the baseline: private copies, which fork copies; the rest is page cache or shared
   std::uint64_t length() const { return end - begin; }
   bool operator==(const Mapping&) const = default;
 };

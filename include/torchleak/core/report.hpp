@@ -171,9 +171,9 @@ struct ProcessReport {
   std::vector<TimelinePoint> timeline;
   bool operator==(const ProcessReport&) const = default;
 
-  // The memory that is this process's doing: RSS + swap at the end less at the start, plus pages copied on
-  // write. Pages of libraries are left out: all processes share them, and a forked worker maps again what its
-  // parent had.
+  // The memory that is this process's doing: anonymous, shared and swapped memory and mapped files at the end
+  // less at the start, plus pages copied on write. Pages of libraries are left out: all processes share them,
+  // and a forked worker maps again what its parent had.
   std::int64_t growth_bytes() const;
 };
 

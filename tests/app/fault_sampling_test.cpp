@@ -53,14 +53,17 @@ TEST(FaultSampling, TakesEveryFaultAtLowRates) {
 
 TEST(FaultSampling, NeverSamplesLessThanOnceAMebibyteOfSmallPages) {
   FaultSampling sampling(kOnePercent, 0);
-  EXPECT_TRUE(sampling.set_rate(1e9));
-  EXPECT_EQ(sampling.period(), 256U);
+  for (const std::uint64_t period : {4U, 16U, 64U, 256U}) {
+    EXPECT_TRUE(sampling.set_rate(1e9));
+    EXPECT_EQ(sampling.period(), period);
+  }
+  EXPECT_FALSE(sampling.set_rate(1e9));
   EXPECT_EQ(sampling.largest_period(), 256U);
 }
 
 TEST(FaultSampling, KeepsThePeriodWhileItIsNearlyRight) {
   FaultSampling sampling(kOnePercent, 0);
-  sampling.set_rate(16'000);
+  sampling.set_rate(4'001);
   const std::uint64_t first = sampling.period();
   EXPECT_FALSE(sampling.set_rate(static_cast<double>(first) * 3000));
   EXPECT_FALSE(sampling.set_rate(static_cast<double>(first) * 200));

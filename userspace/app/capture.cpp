@@ -21,7 +21,8 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr int kPollMs = 25;
 constexpr std::uint64_t kWindowNs = 100 * kMillisecond;
 constexpr std::uint64_t kSustainedNs = 2000 * kMillisecond;  // a shorter burst is watched whole
-constexpr std::uint64_t kWindowsACosted = 10;                // counting run times makes the programs dearer
+constexpr std::uint64_t kSamplesToJudgeBy = 256;
+constexpr std::uint64_t kWindowsACosted = 10;  // counting run times makes the programs dearer
 constexpr std::uint64_t kObservationNs = 250 * kMillisecond;
 constexpr std::uint64_t kObservationCostShare = 100;  // observing may take 1 % of a CPU
 constexpr std::uint64_t kSnapshotBudgetNs = 3000 * kMillisecond;
@@ -263,14 +264,15 @@ void CaptureSession::set_target_rate(const Usage& usage) {
 void CaptureSession::steer_period() {
   const double seconds = static_cast<double>(procfs::monotonic_ns() - watched_since_ns_) * 1e-9;
   const double rate = static_cast<double>(faults_since_) / std::max(seconds, 0.001);
-  const bool rises = rate > static_cast<double>(sampling_.period()) * 1000;
+  const bool rises = faults_since_ > sampling_.period() * kSamplesToJudgeBy;
   if (!watching_ || (!rises && seconds < 1)) {
     return;
   }
-  if (sampling_.set_rate(rate)) {
+  const bool changes = sampling_.set_rate(rate);
+  if (changes) {
     tracer_.sample_faults(sampling_.period());
   }
-  if (seconds >= 1) {
+  if (changes || seconds >= 1) {
     watched_since_ns_ = procfs::monotonic_ns();
     faults_since_ = 0;
   }

@@ -8,6 +8,7 @@ namespace torchleak::app {
 namespace {
 
 constexpr std::uint64_t kFirstPeriod = 1;
+constexpr std::uint64_t kLargestStep = 4;
 constexpr double kSamplesPerSecond = 1000;
 // A change of period loses the part of a period that was under way, so small ones are not followed.
 constexpr double kTooMany = 4 * kSamplesPerSecond;
@@ -30,8 +31,10 @@ bool FaultSampling::set_rate(double faults_per_second) {
   if (fixed_ || (!too_fine && samples_per_second <= kTooMany && samples_per_second >= kTooFew)) {
     return false;
   }
-  const double wanted = std::clamp(faults_per_second / kSamplesPerSecond, smallest_period_,
-                                   static_cast<double>(kLargestPeriod));
+  // A rise goes by steps: what looks like a storm may be over in a moment.
+  const double most =
+      std::min(static_cast<double>(period_ * kLargestStep), static_cast<double>(kLargestPeriod));
+  const double wanted = std::max(std::min(faults_per_second / kSamplesPerSecond, most), smallest_period_);
   const std::uint64_t period = std::bit_ceil(static_cast<std::uint64_t>(wanted));
   const bool changes = period != period_;
   period_ = period;

@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr int kPollMs = 25;
+// A sample is written before its fault is handled, and making room for a huge page can take the kernel some
+// time. Younger records wait, so that a look at the page finds it.
+constexpr std::uint64_t kSettleNs = 30 * kMillisecond;
 constexpr std::uint64_t kWindowNs = 100 * kMillisecond;
 constexpr std::uint64_t kSustainedNs = 2000 * kMillisecond;  // a shorter burst is watched whole
 constexpr std::uint64_t kSamplesToJudgeBy = 256;
@@ -96,7 +99,6 @@ Result<void> CaptureSession::attach(const std::vector<std::uint32_t>& pids) {
     machine_has_swap_ |= procfs::swap_outlook(static_cast<pid_t>(pid)).machine_has_swap;
   }
   watch_swap();
-  drain();
   observe_all();
   first_data_ns_ = procfs::monotonic_ns();
   return {};
@@ -150,10 +152,22 @@ bool CaptureSession::targets_ended() const {
 void CaptureSession::drain() {
   header_probes_left_ = kHeaderProbesADrain;
   tracer_.drain([this](std::span<const std::byte> record) {
-    if (const auto event = decoder_.decode(record)) {
-      take(*event);
+    auto event = decoder_.decode(record);
+    if (!event) {
+      return;
     }
+    if (const auto* fault = std::get_if<tl_fault>(&*event)) {
+      faults_since_ += fault->weight;
+      watched_faults_ += fault->weight;
+      ++samples_;
+    }
+    waiting_.push_back(std::move(*event));
   });
+  const std::uint64_t now = procfs::monotonic_ns();
+  while (!waiting_.empty() && header_of(waiting_.front()).time_ns + kSettleNs < now) {
+    take(waiting_.front());
+    waiting_.pop_front();
+  }
 }
 
 void CaptureSession::take(const Event& event) {
@@ -183,9 +197,6 @@ EventFacts CaptureSession::facts_for(const Event& event) {
     }
   } else if (const auto* fault = std::get_if<tl_fault>(&event)) {
     facts.sampled_share = sampled_share_;
-    faults_since_ += fault->weight;
-    watched_faults_ += fault->weight;
-    ++samples_;
     if ((fault->flags & TL_FAULT_PRESENT) != 0) {
       return facts;
     }

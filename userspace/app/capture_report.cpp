@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "torchleak/app/capture.hpp"
 #include "torchleak/procfs/machine.hpp"
@@ -163,6 +165,10 @@ Report CaptureSession::finish(std::vector<std::string> notes) {
   drain();
   observe_all();
   end_ns_ = procfs::monotonic_ns();
+  while (!waiting_.empty() && header_of(waiting_.front()).time_ns < end_ns_) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    drain();
+  }
   take_end_snapshots();
 
   Report report;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -60,6 +61,7 @@ class CaptureSession {
   bpf::Tracer tracer_;
   Ledger ledger_;
   Decoder decoder_;
+  std::deque<Event> waiting_;  // drained, too young to be taken
   procfs::PageProbe probe_;
   FaultSampling sampling_;
   std::vector<std::uint32_t> targets_;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What differs between processors: where a system call's number and arguments are found when it returns. Both keep the
- * arguments' registers untouched over a call, but for the first on arm64, which the kernel saves apart. */
+/* What differs between processors: where a system call's number and arguments are found when it returns. Both
+ * keep the arguments' registers untouched over a call, but for the first on arm64, which the kernel saves
+ * apart. */
 #ifndef TORCHLEAK_ARCH_H
 #define TORCHLEAK_ARCH_H
 

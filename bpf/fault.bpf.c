@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Sampled page faults. The program hangs on the software event `page-faults` of each CPU, whose period decides how often
- * it runs at all: what is paid on every fault is the event's own counting. The event fires before the kernel handles
- * the fault, so whether the page can be read tells a write to a protected page (copy-on-write) from fresh memory. */
+/* Sampled page faults. The program hangs on the software event `page-faults` of each CPU, whose period
+ * decides how often it runs at all: what is paid on every fault is the event's own counting. The event fires
+ * before the kernel handles the fault, so whether the page can be read tells a write to a protected page
+ * (copy-on-write) from fresh memory. */
 #include "arch.h"
 #include "emit.h"
 #include "filter.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* khugepaged joins small pages into huge ones behind the owner's back: RSS grows by the holes it fills, and no fault is
- * seen. Counted for the owner of the memory, as with swap. */
+/* khugepaged joins small pages into huge ones behind the owner's back: RSS grows by the holes it fills, and
+ * no fault is seen. Counted for the owner of the memory, as with swap. */
 #include "filter.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The few kernel structures we read, and of each only the fields we read. CO-RE finds the true offsets in the running
- * kernel's BTF at load, so the build does not depend on the kernel of the build host. A `___tl` suffix keeps a name
- * apart from the user-space header's structure of the same name; CO-RE ignores it. */
+/* The few kernel structures we read, and of each only the fields we read. CO-RE finds the true offsets in the
+ * running kernel's BTF at load, so the build does not depend on the kernel of the build host. A `___tl`
+ * suffix keeps a name apart from the user-space header's structure of the same name; CO-RE ignores it. */
 #ifndef TORCHLEAK_KERNEL_TYPES_H
 #define TORCHLEAK_KERNEL_TYPES_H
 
@@ -62,7 +62,8 @@ struct percpu_counter {
 
 struct mm_struct {
 	unsigned long start_brk;
-	struct percpu_counter rss_stat[4]; /* from 6.2; MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES */
+	struct percpu_counter
+	    rss_stat[4];	   /* from 6.2; MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES */
 	struct task_struct *owner; /* with CONFIG_MEMCG */
 };
 

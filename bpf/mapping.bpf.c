@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Every change of an address space by system call. A record is made when a call returns with success, and carries the
- * time of its entry: the kernel frees a range before munmap returns, and another thread may be given it in between. */
+/* Every change of an address space by system call. A record is made when a call returns with success, and
+ * carries the time of its entry: the kernel frees a range before munmap returns, and another thread may be
+ * given it in between. */
 #include "arch.h"
 #include "emit.h"
 #include "filter.h"
@@ -14,8 +15,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define TL_MADV_WILLNEED 3 /* it and the advice below it change no memory */
 #define TL_MAX_ERRNO 4095
 
-/* Those whose record must carry the time of entry. mmap gives and does not take; where it does take (MAP_FIXED), it
- * replaces in one step. */
+/* Those whose record must carry the time of entry. mmap gives and does not take; where it does take
+ * (MAP_FIXED), it replaces in one step. */
 static __always_inline bool tl_takes_memory(long number)
 {
 	switch (number) {
@@ -32,7 +33,8 @@ static __always_inline bool tl_takes_memory(long number)
 
 static __always_inline bool tl_changes_mappings(long number)
 {
-	return number == __NR_mmap || number == __NR_mprotect || number == __NR_shmat || tl_takes_memory(number);
+	return number == __NR_mmap || number == __NR_mprotect || number == __NR_shmat ||
+	       tl_takes_memory(number);
 }
 
 SEC("tp_btf/sys_enter")
@@ -124,7 +126,8 @@ static __always_inline void tl_emit_range(__u16 kind, __u32 tgid, __u64 entry_ns
 	tl_submit(record);
 }
 
-static __always_inline void tl_emit_remap(__u32 tgid, __u64 entry_ns, const struct tl_call *call, __u64 address)
+static __always_inline void tl_emit_remap(__u32 tgid, __u64 entry_ns, const struct tl_call *call,
+					  __u64 address)
 {
 	struct tl_remap *record = TL_RESERVE(TL_KIND_REMAP, tl_remap, tgid);
 

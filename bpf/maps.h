@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Every map, in one place. They are weak so that each .bpf.c may name them and the linker keeps one of each. */
+/* Every map, in one place. They are weak so that each .bpf.c may name them and the linker keeps one of each.
+ */
 #ifndef TORCHLEAK_MAPS_H
 #define TORCHLEAK_MAPS_H
 
@@ -18,9 +19,9 @@ struct {
 	__type(value, struct tl_process);
 } tl_processes SEC(".maps") __weak;
 
-/* When a thread entered the mapping call it is in. Calls do not nest within a thread. The slot is tid modulo the size:
- * an array costs a tenth of a hash, and should two threads ever meet in a slot, the one that finds the other's tid there
- * counts a loss and goes by the time of return. */
+/* When a thread entered the mapping call it is in. Calls do not nest within a thread. The slot is tid modulo
+ * the size: an array costs a tenth of a hash, and should two threads ever meet in a slot, the one that finds
+ * the other's tid there counts a loss and goes by the time of return. */
 struct tl_pending_call {
 	__u64 entry_ns;
 	__u32 tid; /* 0: no call */

@@ -29,7 +29,8 @@ static __always_inline bool tl_is_in_call(__u32 tid)
 	return call && call->tid == tid;
 }
 
-/* When the thread entered the call that now returns; 0 where that was not seen, as with all that are not traced. */
+/* When the thread entered the call that now returns; 0 where that was not seen, as with all that are not
+ * traced. */
 static __always_inline __u64 tl_leave_call(__u32 tid)
 {
 	struct tl_pending_call *call = tl_pending_slot(tid);

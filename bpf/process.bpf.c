@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* The life of processes: fork, exec, exit, rename, OOM kill. Children of traced processes become traced here, before
- * they run their first instruction. */
+/* The life of processes: fork, exec, exit, rename, OOM kill. Children of traced processes become traced here,
+ * before they run their first instruction. */
 #include "emit.h"
 #include "filter.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 tl_abi_version = TL_ABI_VERSION;
-const volatile bool tl_follow_children = true;
+const volatile __u32 tl_follow_children = 1;
 
-/* The counters were one structure of atomics before 6.2 and are per-CPU counters since. A macro, for the index must be a
- * constant: CO-RE mends it with the kernel's own size of an element, a variable one would go by ours. */
-#define TL_RSS_PAGES(mm, member)                                                                               \
-	({                                                                                                     \
-		struct mm_struct___before_6_2 *tl_old = (void *)(mm);                                          \
-		__s64 tl_pages = bpf_core_field_exists(tl_old->rss_stat.count) ?                               \
-					 BPF_CORE_READ(tl_old, rss_stat.count[member].counter) :               \
-					 BPF_CORE_READ(mm, rss_stat[member].count);                            \
-		tl_pages > 0 ? (__u64)tl_pages : 0;                                                            \
+/* The counters were one structure of atomics before 6.2 and are per-CPU counters since. A macro, for the
+ * index must be a constant: CO-RE mends it with the kernel's own size of an element, a variable one would go
+ * by ours. */
+#define TL_RSS_PAGES(mm, member)                                                                             \
+	({                                                                                                   \
+		struct mm_struct___before_6_2 *tl_old = (void *)(mm);                                        \
+		__s64 tl_pages = bpf_core_field_exists(tl_old->rss_stat.count)                               \
+				     ? BPF_CORE_READ(tl_old, rss_stat.count[member].counter)                 \
+				     : BPF_CORE_READ(mm, rss_stat[member].count);                            \
+		tl_pages > 0 ? (__u64)tl_pages : 0;                                                          \
 	})
 
 static __always_inline void tl_read_rss(struct mm_struct *mm, struct tl_rss *rss)
@@ -82,8 +83,8 @@ int BPF_PROG(tl_on_exec, struct task_struct *task)
 }
 
 /* A constant index, for the same reason. SIG_DFL is 0 and SIG_IGN 1. */
-#define TL_CAUGHT(task, number)                                                                                \
-	((__u64)BPF_CORE_READ(task, sighand, action[(number) - 1].sa.sa_handler) > 1 ? 1ULL << ((number) - 1) : 0)
+#define TL_CAUGHT(task, number)                                                                              \
+	((__u64)BPF_CORE_READ(task, sighand, action[(number)-1].sa.sa_handler) > 1 ? 1ULL << ((number)-1) : 0)
 
 #define TL_SIGBUS 7
 #define TL_SIGFPE 8
@@ -100,8 +101,8 @@ int BPF_PROG(tl_on_exit, struct task_struct *task)
 	struct tl_process counters;
 	struct tl_exit *record;
 
-	/* Each thread passes here. The last one ends the process; if two see themselves as the last, only one of them
-	 * removes the entry. */
+	/* Each thread passes here. The last one ends the process; if two see themselves as the last, only one
+	 * of them removes the entry. */
 	if (signal->live.counter != 0)
 		return 0;
 	known = tl_traced(tgid);
@@ -118,9 +119,10 @@ int BPF_PROG(tl_on_exit, struct task_struct *task)
 	record->minor_faults = signal->min_flt + task->min_flt + (leader != task ? leader->min_flt : 0);
 	record->major_faults = signal->maj_flt + task->maj_flt + (leader != task ? leader->maj_flt : 0);
 	record->counters = counters;
-	/* torch's loader workers catch these four: a worker too short-lived to be looked at is known by them. */
-	record->caught_signals = TL_CAUGHT(task, TL_SIGBUS) | TL_CAUGHT(task, TL_SIGFPE) | TL_CAUGHT(task, TL_SIGSEGV) |
-				 TL_CAUGHT(task, TL_SIGTERM);
+	/* torch's loader workers catch these four: a worker too short-lived to be looked at is known by them.
+	 */
+	record->caught_signals = TL_CAUGHT(task, TL_SIGBUS) | TL_CAUGHT(task, TL_SIGFPE) |
+				 TL_CAUGHT(task, TL_SIGSEGV) | TL_CAUGHT(task, TL_SIGTERM);
 	record->wait_status = signal->group_exit_code ? signal->group_exit_code : task->exit_code;
 	record->padding = 0;
 	tl_submit(record);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Pages swapped out and in, exactly, charged to the owner of the memory: kswapd and other processes reclaim it, so the
- * running task says nothing.
+/* Pages swapped out and in, exactly, charged to the owner of the memory: kswapd and other processes reclaim
+ * it, so the running task says nothing.
  *
- * Two programs share one tracepoint. The raw one is given the address space and so its owner; the classic one is given
- * the exact count of swap entries, which from 6.2 on only the kernel can sum up over the CPUs. The raw one is attached
- * first and runs first, and hands over through a per-CPU slot. Both cost on every fault, so the loader attaches them
- * only where the machine may swap. */
+ * Two programs share one tracepoint. The raw one is given the address space and so its owner; the classic one
+ * is given the exact count of swap entries, which from 6.2 on only the kernel can sum up over the CPUs. The
+ * raw one is attached first and runs first, and hands over through a per-CPU slot. Both cost on every fault,
+ * so the loader attaches them only where the machine may swap. */
 #include "emit.h"
 #include "filter.h"
 #include "pending.h"
@@ -18,7 +18,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct tl_swap_change {
 	__u32 owner_tgid; /* 0: not ours */
-	bool by_owner;    /* the owner itself runs, so a fall may be a swap-in */
+	bool by_owner;	  /* the owner itself runs, so a fall may be a swap-in */
 };
 
 struct {
@@ -42,8 +42,8 @@ int BPF_PROG(tl_on_rss_owner, struct mm_struct *mm, int member)
 		return 0;
 	change->owner_tgid = 0;
 	owner = mm->owner;
-	/* While fork copies, the new address space has an owner that does not use it yet and still bears its parent's
-	 * tgid. */
+	/* While fork copies, the new address space has an owner that does not use it yet and still bears its
+	 * parent's tgid. */
 	if (!owner || BPF_CORE_READ(owner, mm) != mm)
 		return 0;
 	change->owner_tgid = (__u32)BPF_CORE_READ(owner, tgid);
@@ -51,12 +51,14 @@ int BPF_PROG(tl_on_rss_owner, struct mm_struct *mm, int member)
 	return 0;
 }
 
-/* A fall of the count is a swap-in unless the entries were given up: by an unmapping call in flight, or by exit. */
+/* A fall of the count is a swap-in unless the entries were given up: by an unmapping call in flight, or by
+ * exit. */
 static __always_inline bool tl_is_swap_in(const struct tl_swap_change *change)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
-	return change->by_owner && !tl_is_in_call(tl_current().tid) && !(BPF_CORE_READ(task, flags) & TL_PF_EXITING);
+	return change->by_owner && !tl_is_in_call(tl_current().tid) &&
+	       !(BPF_CORE_READ(task, flags) & TL_PF_EXITING);
 }
 
 SEC("tp/kmem/rss_stat")

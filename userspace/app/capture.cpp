@@ -31,7 +31,7 @@ constexpr std::uint64_t kObservationCostShare = 100;  // observing may take 1 % 
 constexpr std::uint64_t kSnapshotBudgetNs = 3000 * kMillisecond;
 // A look at a mapping takes the lock that the target's own mmap and munmap need. Without it the flags decide.
 constexpr std::size_t kHeaderProbesADrain = 8;
-constexpr std::uint64_t kSmallestMallocMmap = 128 * 1024;
+constexpr std::uint64_t kSmallestMallocMmap = std::uint64_t{128} * 1024;
 
 std::uint64_t page_bytes() {
   return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -161,7 +161,7 @@ void CaptureSession::drain() {
       watched_faults_ += fault->weight;
       ++samples_;
     }
-    waiting_.push_back(std::move(*event));
+    waiting_.push_back(*event);
   });
   const std::uint64_t now = procfs::monotonic_ns();
   while (!waiting_.empty() && header_of(waiting_.front()).time_ns + kSettleNs < now) {

@@ -26,7 +26,7 @@ constexpr int kFailed = 1;
 constexpr int kCannotTrace = 77;
 
 int complain(std::string_view message, int status) {
-  std::cerr << "torchleak-trace: " << message << std::endl;
+  std::cerr << "torchleak-trace: " << message << '\n';
   return status;
 }
 
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
   try {
     return torchleak::app::run(argc, argv);
   } catch (const std::exception& error) {  // memory exhausted, or a defect of ours: say so and leave in order
-    std::cerr << "torchleak-trace: internal error: " << error.what() << std::endl;
+    std::cerr << "torchleak-trace: internal error: " << error.what() << '\n';
     return 1;
   }
 }

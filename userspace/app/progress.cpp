@@ -21,7 +21,7 @@ void Progress::say(const std::string& line) {
     return;
   }
   finish();
-  out_ << line << std::endl;
+  out_ << line << '\n' << std::flush;
 }
 
 void Progress::update(double elapsed_s, std::optional<double> duration_s, std::size_t processes,
@@ -37,7 +37,7 @@ void Progress::update(double elapsed_s, std::optional<double> duration_s, std::s
     out_ << "\r\x1b[K" << line << std::flush;
     line_open_ = true;
   } else {
-    out_ << line << std::endl;
+    out_ << line << '\n' << std::flush;
   }
 }
 

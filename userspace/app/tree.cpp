@@ -96,6 +96,7 @@ Result<Launch> Launch::prepare(const std::vector<std::string>& command) {
   UniqueFd failure_write(failure[1]);
 
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) {
     arguments.push_back(const_cast<char*>(word.c_str()));
   }

@@ -119,7 +119,7 @@ Result<Tracer> Tracer::create(const TracerOptions& options) {
   if (state->skeleton->rodata->tl_abi_version != TL_ABI_VERSION) {
     return fail("the BPF programs and this program were built from different versions; build again");
   }
-  state->skeleton->rodata->tl_follow_children = options.follow_children;
+  state->skeleton->rodata->tl_follow_children = options.follow_children ? 1 : 0;
   if (const int error = tl_programs__load(state->skeleton.get()); error != 0) {
     return fail(fmt::format("the kernel refused the BPF programs: {}", reason(error)));
   }

@@ -26,7 +26,7 @@ constexpr std::uint64_t kCompoundTail = std::uint64_t{1} << 16;
 constexpr std::uint64_t kTransparentHuge = std::uint64_t{1} << 22;
 constexpr std::size_t kFramesLookedAt = 512;  // a huge page of 2 MiB on 4 KiB pages
 constexpr std::size_t kOpenPagemaps = 256;
-constexpr std::uint64_t kFaultAroundBytes = 64 * 1024;
+constexpr std::uint64_t kFaultAroundBytes = std::uint64_t{64} * 1024;
 
 bool huge_pages_possible() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -115,6 +115,7 @@ ChunkHeader PageProbe::chunk_header_at(pid_t pid, std::uint64_t address, std::ui
   }
   std::uint64_t size_field = 0;
   const iovec local{&size_field, sizeof(size_field)};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address in another process
   const iovec remote{reinterpret_cast<void*>(address + sizeof(std::uint64_t)), sizeof(size_field)};
   if (::process_vm_readv(pid, &local, 1, &remote, 1, 0) != sizeof(size_field)) {
     return ChunkHeader::kUnread;

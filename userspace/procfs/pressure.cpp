@@ -20,7 +20,6 @@ constexpr std::uint64_t kNoLimit = std::uint64_t{1}
 std::unordered_map<std::string, std::uint64_t> read_meminfo() {
   std::unordered_map<std::string, std::uint64_t> kib;
   std::ifstream file("/proc/meminfo");
-  std::string name;
   std::uint64_t value = 0;
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(':');

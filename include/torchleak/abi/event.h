@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The one truth about what crosses from the BPF programs to user space. Valid C11 and C++.
  *
- * Every record begins with struct tl_header; the kind says what follows. Fixed-width types, widest first, padding
- * spelled out. Kinds are never reused and 0 is invalid. A change of layout raises TL_ABI_VERSION, which the loader
- * compares with the one compiled into the BPF object. */
+ * Every record begins with struct tl_header; the kind says what follows. Fixed-width types, widest first,
+ * padding spelled out. Kinds are never reused and 0 is invalid. A change of layout raises TL_ABI_VERSION,
+ * which the loader compares with the one compiled into the BPF object. */
 #ifndef TORCHLEAK_ABI_EVENT_H
 #define TORCHLEAK_ABI_EVENT_H
 
@@ -47,12 +47,13 @@ enum tl_kind {
 
 struct tl_header {
 	tl_u64 time_ns; /* CLOCK_MONOTONIC, at the moment of the record */
-	tl_u32 tgid;    /* the process it happened in, in the initial pid namespace */
+	tl_u32 tgid;	/* the process it happened in, in the initial pid namespace */
 	tl_u16 kind;
 	tl_u16 size; /* of the whole record, header included */
 };
 
-/* Pages by kind as the kernel's counters have them, less what CPUs have not folded in yet (some dozen pages a CPU). */
+/* Pages by kind as the kernel's counters have them, less what CPUs have not folded in yet (some dozen pages a
+ * CPU). */
 struct tl_rss {
 	tl_u64 file_pages;
 	tl_u64 anon_pages;
@@ -67,7 +68,8 @@ struct tl_fork {
 	struct tl_rss rss;     /* what the child was born with; zero where memory is shared */
 	tl_u32 child_tgid;
 	tl_u32 parent_tid;
-	tl_u32 shares_memory; /* vfork, or clone(CLONE_VM) without CLONE_THREAD: one address space until exec */
+	tl_u32
+	    shares_memory; /* vfork, or clone(CLONE_VM) without CLONE_THREAD: one address space until exec */
 	tl_u32 padding;
 	char comm[TL_COMM_BYTES];
 };
@@ -87,13 +89,16 @@ struct tl_process {
 
 struct tl_exit {
 	struct tl_header header;
-	struct tl_rss rss;     /* just before the end; zero on kernels (before 6.16) that have let go of it by then */
-	tl_u64 peak_rss_pages; /* the kernel's own high-water mark over the life of the process; 0 where not known */
+	struct tl_rss
+	    rss; /* just before the end; zero on kernels (before 6.16) that have let go of it by then */
+	tl_u64 peak_rss_pages; /* the kernel's own high-water mark over the life of the process; 0 where not
+				  known */
 	tl_u64 minor_faults;
 	tl_u64 major_faults;
 	struct tl_process counters; /* their last state */
-	tl_u64 caught_signals; /* of SIGBUS, SIGFPE, SIGSEGV and SIGTERM, those with a handler; bit N-1 for signal N */
-	tl_s32 wait_status; /* as wait(2) gives it: signal in the low bits, exit code << 8 */
+	tl_u64 caught_signals; /* of SIGBUS, SIGFPE, SIGSEGV and SIGTERM, those with a handler; bit N-1 for
+				  signal N */
+	tl_s32 wait_status;    /* as wait(2) gives it: signal in the low bits, exit code << 8 */
 	tl_u32 padding;
 };
 
@@ -115,7 +120,7 @@ struct tl_map {
 	tl_u64 length; /* as asked for, not rounded */
 	tl_u64 offset;
 	tl_u64 inode;
-	tl_u32 device; /* kernel dev_t: major << 20 | minor */
+	tl_u32 device;	   /* kernel dev_t: major << 20 | minor */
 	tl_u32 filesystem; /* super block magic, e.g. 0x01021994 for tmpfs and memfd */
 	tl_u32 protection;
 	tl_u32 flags;

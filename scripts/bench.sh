@@ -21,7 +21,7 @@ if [[ $is_tracer_named == no ]]; then
   if [[ ! -e $repo_root/build/CMakeCache.txt ]]; then
     tests=(-DTORCHLEAK_TESTS=OFF)
   fi
-  build_tree "$repo_root/build" "${tests[@]}" || die "the build failed, see above"
+  build_tree "$repo_root/build" torchleak-trace "${tests[@]}" || die "the build failed, see above"
   set -- --tracer "$tracer" "$@"
 fi
 storm=$repo_root/build/bench/storm

@@ -51,10 +51,10 @@ quietly() {
   return "$status"
 }
 
-# build_tree DIRECTORY [CMAKE-OPTION…]: configures and builds; a second time this takes a second or two.
+# build_tree DIRECTORY TARGET [CMAKE-OPTION…]: configures and builds; a second time this takes a second or two.
 build_tree() {
-  local directory=$1 bpftool generator=()
-  shift
+  local directory=$1 target=$2 bpftool generator=()
+  shift 2
   if bpftool=$(find_bpftool); then
     set -- "-DTORCHLEAK_BPFTOOL=$bpftool" "$@"
   fi
@@ -65,5 +65,5 @@ build_tree() {
     say "Building in ${directory#"$repo_root"/} (the first time takes a minute or two)…"
   fi
   quietly cmake -S "$repo_root" -B "$directory" "${generator[@]}" "$@" &&
-    quietly cmake --build "$directory" --parallel "$(nproc)"
+    quietly cmake --build "$directory" --target "$target" --parallel "$(nproc)"
 }

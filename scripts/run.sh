@@ -56,7 +56,7 @@ tests=()
 if [[ ! -e $repo_root/build/CMakeCache.txt ]]; then
   tests=(-DTORCHLEAK_TESTS=OFF) # test.sh turns them on, and they stay on
 fi
-build_tree "$repo_root/build" "${tests[@]}" || die "the build failed, see above"
+build_tree "$repo_root/build" torchleak-trace "${tests[@]}" || die "the build failed, see above"
 if is_root; then
   mount_if_missing tracefs /sys/kernel/tracing
   mount_if_missing bpf /sys/fs/bpf

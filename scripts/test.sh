@@ -42,7 +42,7 @@ our_files() {
 }
 
 sanitized_unit_tests() {
-  build_tree "$repo_root/build-asan" -DTORCHLEAK_SANITIZE=ON -DTORCHLEAK_TESTS=ON || return
+  build_tree "$repo_root/build-asan" unit_tests -DTORCHLEAK_SANITIZE=ON -DTORCHLEAK_TESTS=ON || return
   (cd "$repo_root/build-asan" && ctest -L unit --parallel "$(nproc)" --no-tests=error --output-on-failure)
 }
 
@@ -84,7 +84,7 @@ case $label in
 esac
 
 "$scripts/dependencies.sh" test
-step "build" build_tree "$repo_root/build" -DTORCHLEAK_TESTS=ON
+step "build" build_tree "$repo_root/build" all -DTORCHLEAK_TESTS=ON
 build_failure=$first_failure
 if [[ -z $label ]]; then
   step "unit tests under ASan and UBSan" sanitized_unit_tests

@@ -50,27 +50,6 @@ Range pages_of(std::uint64_t begin, std::uint64_t length, std::uint64_t page_byt
   return {first, round_up(begin + std::min(length, kForever - begin), page_bytes)};
 }
 
-// Wraps instead of overflowing, so that absurd figures cannot break the laws.
-void add_to(SourceBytes& books, Source source, std::uint64_t bytes) {
-  books[source] = static_cast<std::int64_t>(static_cast<std::uint64_t>(books[source]) + bytes);
-}
-
-std::uint64_t anonymous_bytes(const Mapping& mapping) {
-  const double part = std::clamp<double>(mapping.anonymous_part, 0, 1);
-  return static_cast<std::uint64_t>(part * static_cast<double>(mapping.baseline_bytes));
-}
-
-void set_anonymous_bytes(Mapping& mapping, std::uint64_t bytes) {
-  if (mapping.baseline_bytes != 0) {
-    mapping.anonymous_part =
-        static_cast<float>(static_cast<double>(bytes) / static_cast<double>(mapping.baseline_bytes));
-  }
-}
-
-void take_from(SourceBytes& books, Source source, std::uint64_t bytes) {
-  add_to(books, source, 0 - bytes);
-}
-
 // A page that was not there. A library's .bss is anonymous memory that bears no file's name.
 FaultClass class_in(const Mapping* mapping) {
   if (mapping == nullptr) {
@@ -109,10 +88,10 @@ void AddressSpace::add_baseline(Mapping mapping) {
     heap_end_ = 0;  // looked for again at the next set_break
   }
   start_bytes_ += mapping.baseline_bytes;
-  add_to(resident_, mapping.source, mapping.baseline_bytes);
+  resident_.add(mapping.source, mapping.baseline_bytes);
   for (const Mapping& former : mappings_.insert(std::move(mapping))) {
     start_bytes_ -= former.baseline_bytes;
-    take_from(resident_, former.source, former.baseline_bytes);
+    resident_.take(former.source, former.baseline_bytes);
   }
 }
 
@@ -165,7 +144,7 @@ void AddressSpace::remap(std::uint64_t old_begin, std::uint64_t old_length, std:
   settle(to.begin, to.end, now_ns);
   for (const auto& [page, sample] : moving) {
     if (!samples_.try_emplace(page, sample).second) {
-      take_from(resident_, sample.source, sample.bytes);
+      resident_.take(sample.source, sample.bytes);
       freed_ += sample.bytes;
     }
   }
@@ -181,8 +160,8 @@ void AddressSpace::protect(std::uint64_t begin, std::uint64_t length, std::uint3
     return;
   }
   mappings_.update(mapping->begin, mapping->end, [this, &source](Mapping& whole) {
-    take_from(resident_, whole.source, whole.baseline_bytes);
-    add_to(resident_, *source, whole.baseline_bytes);
+    resident_.take(whole.source, whole.baseline_bytes);
+    resident_.add(*source, whole.baseline_bytes);
     whole.source = *source;
     rename_samples(whole.begin, whole.end);
   });
@@ -243,7 +222,7 @@ FaultClass AddressSpace::touch(std::uint64_t address, std::uint64_t weight, std:
     if (mapping != nullptr && mapping->shared) {
       return fault;
     }
-    add_to(copied_, source, bytes);
+    copied_.add(source, bytes);
     return FaultClass::kCopyOnWrite;
   }
   if (bytes > 0) {
@@ -259,82 +238,6 @@ void AddressSpace::drop_sample(std::uint64_t page_address) {
   if (const auto it = samples_.find(round_down(page_address, page_bytes_)); it != samples_.end()) {
     drop(it);
   }
-}
-
-AddressSpace AddressSpace::forked() const {
-  AddressSpace child(page_bytes_, max_samples_);
-  child.traits_ = traits_;
-  child.mappings_ = mappings_;
-  child.heap_begin_ = heap_begin_;
-  child.heap_end_ = heap_end_;
-  auto sample = samples_.begin();
-  std::vector<Mapping> unmapped;  // pages sampled in no known mapping
-  const auto until = [&](std::uint64_t end, auto&& use) {
-    for (; sample != samples_.end() && sample->first < end; ++sample) {
-      use(sample->first, sample->second);
-    }
-  };
-  const auto keep_page = [&](std::uint64_t page, const PageSample& lone) {
-    unmapped.push_back({page, page + page_bytes_, lone.time_ns, lone.bytes, lone.source, false, true, {}});
-  };
-  child.mappings_.update(0, kForever, [&](Mapping& mapping) {
-    mapping.inherited = true;
-    until(mapping.begin, keep_page);
-    std::uint64_t anonymous = anonymous_bytes(mapping);
-    until(mapping.end, [&](std::uint64_t, const PageSample& here) {
-      mapping.baseline_bytes += here.bytes;
-      anonymous += here.fault == FaultClass::kFirstTouch ? here.bytes : 0;
-    });
-    set_anonymous_bytes(mapping, anonymous);
-  });
-  until(kForever, keep_page);
-  for (Mapping& page : unmapped) {
-    if (child.mappings_.size() < RangeLedger::kMaxPieces) {
-      child.mappings_.insert(std::move(page));
-    }
-  }
-  for (const auto& [begin, mapping] : child.mappings_.ranges()) {
-    child.start_bytes_ += mapping.baseline_bytes;
-    add_to(child.resident_, mapping.source, mapping.baseline_bytes);
-  }
-  return child;
-}
-
-void AddressSpace::fit_baseline(std::uint64_t anon_bytes, std::uint64_t file_bytes,
-                                std::uint64_t shmem_bytes) {
-  assert(samples_.empty() && freed_ == 0);
-  using Kinds = std::array<std::uint64_t, 3>;  // anonymous, file, shared memory
-  const auto kinds_of = [](const Mapping& mapping) {
-    const std::uint64_t anonymous = anonymous_bytes(mapping);
-    const std::uint64_t rest = mapping.baseline_bytes - anonymous;
-    const bool shmem = mapping.source == Source::kSharedMemory;
-    return Kinds{anonymous, shmem ? 0 : rest, shmem ? rest : 0};
-  };
-  Kinds have{};
-  for (const auto& [begin, mapping] : mappings_.ranges()) {
-    const Kinds kinds = kinds_of(mapping);
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      have[i] += kinds[i];
-    }
-  }
-  start_bytes_ = 0;
-  resident_ = {};
-  // What each kind has still to be given; with what has still to be given to, the last one gets all that is
-  // left.
-  Kinds left = {anon_bytes, file_bytes, shmem_bytes};
-  mappings_.update(0, kForever, [&](Mapping& mapping) {
-    Kinds kinds = kinds_of(mapping);
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      const std::uint64_t before = kinds[i];
-      kinds[i] = have[i] == 0 ? 0 : share(left[i], before, have[i]);
-      left[i] -= kinds[i];
-      have[i] -= before;
-    }
-    mapping.baseline_bytes = kinds[0] + kinds[1] + kinds[2];
-    set_anonymous_bytes(mapping, kinds[0]);
-    start_bytes_ += mapping.baseline_bytes;
-    add_to(resident_, mapping.source, mapping.baseline_bytes);
-  });
 }
 
 void AddressSpace::close() {
@@ -377,8 +280,8 @@ void AddressSpace::rename_samples(std::uint64_t begin, std::uint64_t end) {
   for (auto it = samples_.lower_bound(begin); it != samples_.end() && it->first < end; ++it) {
     PageSample& sample = it->second;
     if (const Mapping* mapping = mappings_.find(it->first)) {
-      take_from(resident_, sample.source, sample.bytes);
-      add_to(resident_, mapping->source, sample.bytes);
+      resident_.take(sample.source, sample.bytes);
+      resident_.add(mapping->source, sample.bytes);
       sample.source = mapping->source;
       sample.fault = class_in(mapping);
     }
@@ -400,7 +303,7 @@ void AddressSpace::find_heap(std::uint64_t start) {
 
 AddressSpace::Samples::iterator AddressSpace::drop(Samples::iterator sample) {
   freed_ += sample->second.bytes;
-  take_from(resident_, sample->second.source, sample->second.bytes);
+  resident_.take(sample->second.source, sample->second.bytes);
   return samples_.erase(sample);
 }
 
@@ -411,7 +314,7 @@ void AddressSpace::add(std::uint64_t page, const PageSample& sample) {
   }
   samples_.emplace(page, sample);
   attributed_ += sample.bytes;
-  add_to(resident_, sample.source, sample.bytes);
+  resident_.add(sample.source, sample.bytes);
   if (samples_.size() > max_samples_) {
     thin();
   }
@@ -420,7 +323,7 @@ void AddressSpace::add(std::uint64_t page, const PageSample& sample) {
 void AddressSpace::forget(const std::vector<Mapping>& removed) {
   for (const Mapping& mapping : removed) {
     freed_ += mapping.baseline_bytes;
-    take_from(resident_, mapping.source, mapping.baseline_bytes);
+    resident_.take(mapping.source, mapping.baseline_bytes);
   }
 }
 

@@ -32,6 +32,10 @@ std::optional<Source> source_from_name(std::string_view name) {
   return static_cast<Source>(found - kNames.begin());
 }
 
+void SourceBytes::add(Source source, std::uint64_t bytes) {
+  (*this)[source] = static_cast<std::int64_t>(static_cast<std::uint64_t>((*this)[source]) + bytes);
+}
+
 std::int64_t SourceBytes::total() const {
   // Unsigned, so that absurd figures wrap instead of being undefined.
   std::uint64_t sum = 0;

@@ -41,6 +41,9 @@ class SourceBytes {
  public:
   std::int64_t& operator[](Source source) { return bytes_[static_cast<std::size_t>(source)]; }
   std::int64_t operator[](Source source) const { return bytes_[static_cast<std::size_t>(source)]; }
+  // Both wrap instead of overflowing: absurd figures from a target must not break the laws of the books.
+  void add(Source source, std::uint64_t bytes);
+  void take(Source source, std::uint64_t bytes) { add(source, 0 - bytes); }
   std::int64_t total() const;
   bool operator==(const SourceBytes&) const = default;
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
+constexpr int kCannotTrace = 77;
 constexpr uid_t kNobody = 65534;
 
 Words tracer_command(const Words& words) {
@@ -22,10 +23,10 @@ Words tracer_command(const Words& words) {
   return command;
 }
 
-// Runs the tracer to its end and expects this status and, on stderr, a line with these words.
-void expect_refused(const Words& words, int status, const Words& told, uid_t uid = 0) {
-  SCOPED_TRACE(testing::PrintToString(words));
-  Child tracer(tracer_command(words), {.uid = uid});
+// Runs a command to its end and expects this status and, on stderr, a line with these words.
+void expect_refusal(const Words& command, int status, const Words& told, uid_t uid = 0) {
+  SCOPED_TRACE(testing::PrintToString(command));
+  Child tracer(command, {.uid = uid});
   EXPECT_EQ(tracer.exit_status(), status);
   const std::string message = tracer.err();
   EXPECT_TRUE(message.starts_with("torchleak-trace: ")) << message;
@@ -34,6 +35,10 @@ void expect_refused(const Words& words, int status, const Words& told, uid_t uid
     EXPECT_NE(message.find(word), std::string::npos) << "no '" << word << "' in: " << message;
   }
   EXPECT_EQ(tracer.out(), "");
+}
+
+void expect_refused(const Words& words, int status, const Words& told, uid_t uid = 0) {
+  expect_refusal(tracer_command(words), status, told, uid);
 }
 
 class BadInput : public PrivilegedTest {
@@ -89,6 +94,11 @@ TEST_F(BadInput, OneWrongPidOfSeveralIsNamed) {
 
 TEST_F(BadInput, WithoutRootTheMissingCapabilityIsNamed) {
   expect_refused({"-p", pid()}, kFailed, {"CAP_BPF", "CAP_PERFMON", "sudo"}, kNobody);
+}
+
+TEST_F(BadInput, APidNamespaceOfItsOwnIsNoPlaceToTraceFrom) {
+  expect_refusal({"/usr/bin/unshare", "--pid", "--fork", "--mount-proc", TORCHLEAK_TRACER, "--", "/bin/true"},
+                 kCannotTrace, {"container", "host"});
 }
 
 TEST_F(BadInput, AnOutputThatCannotBeWrittenIsToldBeforeTheCapture) {

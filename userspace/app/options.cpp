@@ -51,6 +51,17 @@ CLI::Validator number_between(double least, double most) {
           ""};
 }
 
+CLI::Validator process_id() {
+  return {[](const std::string& text) {
+            constexpr std::uint32_t kHighest = 1U << 22;  // the kernel's PID_MAX_LIMIT
+            std::uint32_t value = 0;
+            const bool fits = CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kHighest;
+            return fits ? std::string{}
+                        : fmt::format("'{}' is not a process id; 'ps -e' lists them", printable(text));
+          },
+          ""};
+}
+
 void add_output_options(CLI::App& app, OutputOptions& output) {
   app.add_option("-o,--output", output.files,
                  "Write the report to FILE; .json or .txt picks the format (repeatable)")
@@ -69,7 +80,7 @@ void add_output_options(CLI::App& app, OutputOptions& output) {
 void add_trace_options(CLI::App& app, TraceOptions& trace, std::string& sample_bytes) {
   app.add_option("-p,--pid", trace.pids, "Process to trace, with all below it (repeatable)")
       ->type_name("PID")
-      ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1} << 22).description(""))
+      ->check(process_id())
       ->allow_extra_args(false);
   app.add_option("-d,--duration", trace.duration_s,
                  "Stop after this time (default: Ctrl-C, or the target's end)")

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -58,6 +59,14 @@ bool locked_down_for_secrets() {
   return text.find("[confidentiality]") != std::string::npos;
 }
 
+// The programs see the pids of the whole machine; in a namespace of its own the tracer would not know whose
+// they are.
+bool sees_all_pids() {
+  constexpr ino_t kInitialPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == kInitialPidNamespace;
+}
+
 // The classic tracepoints are reached through tracefs.
 void provide_tracefs(Preflight& result) {
   if (std::filesystem::exists(std::string(kTracefs) + "/events")) {
@@ -79,6 +88,14 @@ Preflight check_machine() {
   if (const std::string missing = missing_capabilities(); !missing.empty()) {
     result.status = 1;
     result.message = fmt::format("not allowed to trace: {} missing; run it with sudo", missing);
+    return result;
+  }
+  if (!sees_all_pids()) {
+    result.status = 77;
+    result.message =
+        "this is a container with process ids of its own; run the tracer on the host, with the job's pid "
+        "there, or in a "
+        "container that shares the host's (--pid=host)";
     return result;
   }
   if (::access(kBtf, R_OK) != 0) {

@@ -33,19 +33,21 @@ std::optional<Enum> value_in(const std::array<std::string_view, N>& names, std::
 
 }  // namespace
 
+// Wraps instead of overflowing: the figures may come from a file that somebody has edited.
 std::int64_t ProcessReport::growth_bytes() const {
   const auto own = [](const MemoryCounts& counts) { return counts.anon + counts.shmem + counts.swap; };
-  auto growth = static_cast<std::int64_t>(own(end) - own(start));
+  std::uint64_t growth = own(end) - own(start);
   const auto file = static_cast<std::int64_t>(end.file - start.file);
   for (const SourceRow& row : sources) {
-    growth += row.cow;
+    growth += static_cast<std::uint64_t>(row.cow);
     // A file written to privately is anonymous memory, and counted so already.
     if (row.source == Source::kFileMapping) {
-      growth += row.growth > 0 ? std::clamp<std::int64_t>(file, 0, row.growth)
-                               : std::clamp<std::int64_t>(file, row.growth, 0);
+      const std::int64_t mapped = row.growth > 0 ? std::clamp<std::int64_t>(file, 0, row.growth)
+                                                 : std::clamp<std::int64_t>(file, row.growth, 0);
+      growth += static_cast<std::uint64_t>(mapped);
     }
   }
-  return growth;
+  return static_cast<std::int64_t>(growth);
 }
 
 std::string_view role_name(Role role) {

@@ -25,9 +25,9 @@ TEST(FaultSampling, WatchesAlwaysWhereFaultsAreFew) {
 
 TEST(FaultSampling, WatchesTheShareOfTheTimeThatTheBudgetPaysFor) {
   FaultSampling sampling(kOnePercent, 0);
-  sampling.set_target_rate(100'000);  // 1.4 % if always watched; 0.6 % is allowed
-  EXPECT_NEAR(sampling.share(), 0.6 / 1.4, 0.001);
-  EXPECT_NEAR(watched_of(sampling, 1000), 1000 * 0.6 / 1.4, 1);
+  sampling.set_target_rate(100'000);  // 1.4 % if always watched; 0.4 % is allowed
+  EXPECT_NEAR(sampling.share(), 0.4 / 1.4, 0.001);
+  EXPECT_NEAR(watched_of(sampling, 1000), 1000 * 0.4 / 1.4, 1);
 }
 
 TEST(FaultSampling, NeverClosesItsEyes) {
@@ -72,9 +72,18 @@ TEST(FaultSampling, KeepsThePeriodWhileItIsNearlyRight) {
 
 TEST(FaultSampling, SamplesMoreCoarselyWhereTheTargetDoesLittleButFault) {
   FaultSampling sampling(kOnePercent, 0);
-  sampling.set_target_rate(400'000);  // a sample each would cost it 48 %
+  sampling.set_target_rate(400'000);  // a sample each would cost it 80 %
   sampling.set_rate(1000);
   EXPECT_EQ(sampling.period(), 256U);
+}
+
+TEST(FaultSampling, SamplesMoreCoarselyWhereBystandersFault) {
+  FaultSampling sampling(kOnePercent, 0);
+  sampling.set_machine_rate(400'000);
+  EXPECT_EQ(sampling.period(), 32U);
+  sampling.set_machine_rate(0);
+  EXPECT_TRUE(sampling.set_rate(10));
+  EXPECT_EQ(sampling.period(), 1U);
 }
 
 TEST(FaultSampling, AFixedPeriodIsNeverChangedAndAlwaysWatched) {

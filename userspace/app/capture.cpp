@@ -22,7 +22,7 @@ constexpr int kPollMs = 25;
 // A sample is written before its fault is handled, and making room for a huge page can take the kernel some
 // time. Younger records wait, so that a look at the page finds it.
 constexpr std::uint64_t kSettleNs = 30 * kMillisecond;
-constexpr std::uint64_t kWindowNs = 100 * kMillisecond;
+constexpr std::uint64_t kWindowNs = 250 * kMillisecond;
 constexpr std::uint64_t kSustainedNs = 2000 * kMillisecond;  // a shorter burst is watched whole
 constexpr std::uint64_t kSamplesToJudgeBy = 256;
 constexpr std::uint64_t kWindowsACosted = 10;  // counting run times makes the programs dearer
@@ -62,7 +62,9 @@ CaptureSession::CaptureSession(const TraceOptions& options, bpf::Tracer tracer,
       started_(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))),
       program_start_ns_(program_start_ns),
       start_ns_(procfs::monotonic_ns()),
-      busy_cpu_at_start_(procfs::busy_cpu_ns()) {}
+      busy_cpu_at_start_(procfs::busy_cpu_ns()),
+      machine_faults_(procfs::machine_faults()),
+      machine_faults_ns_(start_ns_) {}
 
 // Traces a process before looking for its children, so that none can be born unseen in between. True if all
 // are in.
@@ -266,6 +268,15 @@ void CaptureSession::expect_past_rate() {
   }
 }
 
+void CaptureSession::watch_machine_rate() {
+  const std::uint64_t now = procfs::monotonic_ns();
+  const std::uint64_t faults = procfs::machine_faults();
+  const double seconds = static_cast<double>(now - machine_faults_ns_) * 1e-9;
+  sampling_.set_machine_rate(static_cast<double>(faults - machine_faults_) / std::max(seconds, 0.01));
+  machine_faults_ = faults;
+  machine_faults_ns_ = now;
+}
+
 void CaptureSession::set_target_rate(const Usage& usage) {
   sampling_.set_target_rate(static_cast<double>(usage.faults) / (static_cast<double>(usage.cpu_ns) * 1e-9));
   smallest_share_ = std::min(smallest_share_, sampling_.share());
@@ -289,14 +300,15 @@ void CaptureSession::steer_period() {
   }
 }
 
-// Decides for the next tenth of a second: are faults watched, and is the programs' run time counted? Records
-// of the window that ends have just been drained, with its share.
+// Decides for the next quarter of a second: are faults watched, and is the programs' run time counted?
+// Records of the window that ends have just been drained, with its share.
 void CaptureSession::next_window() {
   next_window_ns_ = procfs::monotonic_ns() + kWindowNs;
   if (recent_.cpu_ns > kSustainedNs) {
     set_target_rate(recent_);
     recent_ = {};
   }
+  watch_machine_rate();
   const bool watch = sampling_.next_window();
   if (watch && !watching_) {
     watched_since_ns_ = procfs::monotonic_ns();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <sstream>
 #include <string_view>
 
@@ -59,6 +60,17 @@ std::uint64_t busy_cpu_ns() {
     line >> tick;
   }
   return ticks_to_ns(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]);
+}
+
+std::uint64_t machine_faults() {
+  const auto text = read_file("/proc/vmstat");
+  constexpr std::string_view kName = "\npgfault ";
+  const std::size_t at = text ? text->find(kName) : std::string::npos;
+  std::uint64_t faults = 0;
+  if (at != std::string::npos) {
+    std::from_chars(text->data() + at + kName.size(), text->data() + text->size(), faults);
+  }
+  return faults;
 }
 
 }  // namespace torchleak::procfs

@@ -48,6 +48,7 @@ class CaptureSession {
   void watch_swap();
   void expect_past_rate();
   void set_target_rate(const Usage& usage);
+  void watch_machine_rate();
   void steer_period();
   void next_window();
   bool targets_ended() const;
@@ -72,6 +73,8 @@ class CaptureSession {
   std::uint64_t end_ns_ = 0;
   std::uint64_t first_data_ns_ = 0;
   std::uint64_t busy_cpu_at_start_;
+  std::uint64_t machine_faults_;  // of all processes, as last read
+  std::uint64_t machine_faults_ns_;
   std::uint64_t next_observation_ns_ = 0;
   std::uint64_t next_window_ns_ = 0;
   double sampled_share_ = 1;   // of the windows now being sampled

@@ -11,14 +11,16 @@
 // windows spread evenly, and each sample weighs more.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace torchleak::app {
 
 class FaultSampling {
  public:
-  static constexpr double kFaultCostNs = 140;    // by scripts/bench.sh, case c
-  static constexpr double kSampleCostNs = 1200;  // by the kernel's run time statistics
+  static constexpr double kFaultCostNs = 140;  // by scripts/bench.sh, case c
+  static constexpr double kSampleCostNs =
+      2000;  // the program by the kernel's statistics, and the event's overflow
   static constexpr double kSmallestShare = 0.1;
   static constexpr std::uint64_t kLargestPeriod = 256;
 
@@ -30,6 +32,8 @@ class FaultSampling {
   // Faults in a second of the target's own CPU time: what it pays for faults and samples, and so the share
   // and the smallest period, depend on it.
   void set_target_rate(double faults_per_cpu_second);
+  // Faults of all processes together: the event is on every CPU, and bystanders run the program too.
+  void set_machine_rate(double faults_per_second);
 
   std::uint64_t period() const { return period_; }
   std::uint64_t largest_period() const { return largest_period_; }
@@ -42,7 +46,11 @@ class FaultSampling {
   bool fixed_;
   std::uint64_t period_;
   std::uint64_t largest_period_;
-  double smallest_period_ = 1;
+  double smallest_period() const { return std::max(budget_period_, machine_period_); }
+  void respect_smallest_period();
+
+  double budget_period_ = 1;
+  double machine_period_ = 1;
   double share_ = 1;
   double credit_ = 1;  // so that the first window is watched
 };

@@ -11,4 +11,7 @@ Machine read_machine();
 // CPU time of all processes and of the kernel since boot; 0 where it cannot be read.
 std::uint64_t busy_cpu_ns();
 
+// Page faults of all processes since boot; 0 where they cannot be read.
+std::uint64_t machine_faults();
+
 }  // namespace torchleak::procfs

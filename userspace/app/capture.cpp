@@ -94,33 +94,36 @@ Result<void> CaptureSession::attach(const std::vector<std::uint32_t>& pids) {
       return fail(fmt::format("process {} ended while it was being attached to", pid));
     }
   }
-  take_baselines(ledger_.live());
+  take_snapshots(
+      ledger_.live(), "have no baseline by source",
+      [this](std::uint32_t pid, const Snapshot& snapshot) { ledger_.set_baseline(pid, snapshot); });
   expect_past_rate();
   next_window();
-  for (const std::uint32_t pid : pids) {
-    machine_has_swap_ |= procfs::swap_outlook(static_cast<pid_t>(pid)).machine_has_swap;
-  }
+  machine_has_swap_ = procfs::read_machine().swap_bytes > 0;
   watch_swap();
   observe_all();
   first_data_ns_ = procfs::monotonic_ns();
   return {};
 }
 
-void CaptureSession::take_baselines(const std::vector<std::uint32_t>& pids) {
+// Reading maps takes milliseconds a process, and there may be a thousand. What there was no time for is told,
+// with what follows from it.
+void CaptureSession::take_snapshots(const std::vector<std::uint32_t>& pids, const char* consequence,
+                                    const std::function<void(std::uint32_t, const Snapshot&)>& use) {
   const std::uint64_t deadline = procfs::monotonic_ns() + kSnapshotBudgetNs;
   std::size_t missed = 0;
   for (const std::uint32_t pid : pids) {
     if (procfs::monotonic_ns() > deadline) {
       ++missed;
     } else if (const auto snapshot = procfs::take_snapshot(static_cast<pid_t>(pid))) {
-      ledger_.set_baseline(pid, *snapshot);
+      use(pid, *snapshot);
     } else {
       blind_spots_.push_back(snapshot.error().message);
     }
   }
   if (missed > 0) {
-    blind_spots_.push_back(fmt::format(
-        "{} processes have no baseline by source: reading their maps would have taken too long", missed));
+    blind_spots_.push_back(
+        fmt::format("{} processes {}: reading their maps would have taken too long", missed, consequence));
   }
 }
 
@@ -163,21 +166,24 @@ void CaptureSession::drain() {
       watched_faults_ += fault->weight;
       ++samples_;
     }
-    waiting_.push_back(*event);
+    const bool executed = std::holds_alternative<tl_exec>(*event);
+    const auto pid = static_cast<pid_t>(header_of(*event).tgid);
+    waiting_.push_back({*event, executed ? procfs::read_cmdline(pid) : std::vector<std::string>{}});
   });
   const std::uint64_t now = procfs::monotonic_ns();
-  while (!waiting_.empty() && header_of(waiting_.front()).time_ns + kSettleNs < now) {
+  while (!waiting_.empty() && header_of(waiting_.front().event).time_ns + kSettleNs < now) {
     take(waiting_.front());
     waiting_.pop_front();
   }
 }
 
-void CaptureSession::take(const Event& event) {
+void CaptureSession::take(Waiting& waiting) {
+  const Event& event = waiting.event;
   const std::uint32_t pid = header_of(event).tgid;
   ledger_.apply(event, facts_for(event));
   if (std::holds_alternative<tl_exec>(event)) {
-    if (auto cmdline = procfs::read_cmdline(static_cast<pid_t>(pid)); !cmdline.empty()) {
-      ledger_.set_cmdline(pid, std::move(cmdline));
+    if (!waiting.cmdline.empty()) {
+      ledger_.set_cmdline(pid, std::move(waiting.cmdline));
     }
     probe_.forget(static_cast<pid_t>(pid));
   } else if (std::holds_alternative<tl_exit>(event)) {
@@ -243,7 +249,7 @@ void CaptureSession::watch_swap() {
     return;
   }
   const bool likely = std::ranges::any_of(
-      targets_, [](std::uint32_t pid) { return procfs::swap_outlook(static_cast<pid_t>(pid)).likely; });
+      targets_, [](std::uint32_t pid) { return procfs::swapping_is_likely(static_cast<pid_t>(pid)); });
   if (!likely || !tracer_.attach_swap()) {
     return;
   }

@@ -15,8 +15,6 @@
 namespace torchleak::app {
 namespace {
 
-constexpr std::uint64_t kSnapshotBudgetNs = 3'000'000'000;
-
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
@@ -49,26 +47,6 @@ Growth total_growth(const std::vector<ProcessReport>& processes) {
 }
 
 }  // namespace
-
-void CaptureSession::take_end_snapshots() {
-  const std::uint64_t deadline = procfs::monotonic_ns() + kSnapshotBudgetNs;
-  std::vector<std::uint32_t> pids = ledger_.live();
-  const auto memory = [this](std::uint32_t pid) { return ledger_.find(pid)->latest.rss; };
-  std::ranges::sort(pids, std::ranges::greater{}, memory);
-  std::size_t missed = 0;
-  for (const std::uint32_t pid : pids) {
-    if (procfs::monotonic_ns() > deadline) {
-      ++missed;
-    } else if (const auto snapshot = procfs::take_snapshot(static_cast<pid_t>(pid))) {
-      ledger_.set_end(pid, *snapshot);
-    }
-  }
-  if (missed > 0) {
-    blind_spots_.push_back(fmt::format(
-        "{} processes are told by source from samples alone: reading their maps would have taken too long",
-        missed));
-  }
-}
 
 std::map<std::string, LayerStatus> CaptureSession::layers() const {
   std::map<std::string, LayerStatus> layers;
@@ -111,6 +89,7 @@ void CaptureSession::tell_losses(Capture& capture) const {
   tell(losses[TL_LOSS_FILE_UNREADABLE], "mapped files have no name: the descriptor was closed already");
   tell(decoder_.unknown_kinds() + decoder_.wrong_sizes(), "records were not understood");
   tell(ledger_.forgotten_processes(), "processes that had ended are left out: too many came and went");
+  tell(ledger_.orphan_events(), "records were of processes never heard of");
   tell(ledger_.untracked_processes(), "processes were not followed: too many were started");
 }
 
@@ -165,11 +144,16 @@ Report CaptureSession::finish(std::vector<std::string> notes) {
   drain();
   observe_all();
   end_ns_ = procfs::monotonic_ns();
-  while (!waiting_.empty() && header_of(waiting_.front()).time_ns < end_ns_) {
+  while (!waiting_.empty() && header_of(waiting_.front().event).time_ns < end_ns_) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     drain();
   }
-  take_end_snapshots();
+  // The largest first, should there be no time for all.
+  std::vector<std::uint32_t> pids = ledger_.live();
+  std::ranges::sort(pids, std::ranges::greater{},
+                    [this](std::uint32_t pid) { return ledger_.find(pid)->latest.rss; });
+  take_snapshots(pids, "are told by source from samples alone",
+                 [this](std::uint32_t pid, const Snapshot& snapshot) { ledger_.set_end(pid, snapshot); });
 
   Report report;
   report.tool_version = TORCHLEAK_VERSION;

@@ -155,27 +155,12 @@ Result<void> Tracer::trace(std::uint32_t tgid, std::uint64_t swap_entries) {
   return {};
 }
 
-void Tracer::forget(std::uint32_t tgid) {
-  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.tl_processes), &tgid);
-}
-
 std::optional<tl_process> Tracer::counters(std::uint32_t tgid) const {
   tl_process counters{};
   if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.tl_processes), &tgid, &counters) != 0) {
     return std::nullopt;
   }
   return counters;
-}
-
-std::vector<std::uint32_t> Tracer::traced() const {
-  std::vector<std::uint32_t> tgids;
-  const int map = bpf_map__fd(state_->skeleton->maps.tl_processes);
-  std::uint32_t key = 0;
-  for (const std::uint32_t* previous = nullptr; bpf_map_get_next_key(map, previous, &key) == 0;) {
-    tgids.push_back(key);
-    previous = &tgids.back();
-  }
-  return tgids;
 }
 
 std::size_t Tracer::drain(const RecordHandler& handler) {

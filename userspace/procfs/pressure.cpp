@@ -71,15 +71,10 @@ std::optional<std::uint64_t> memory_limit(pid_t pid) {
   return tightest;
 }
 
-SwapOutlook swap_outlook(pid_t pid) {
+bool swapping_is_likely(pid_t pid) {
   auto kib = read_meminfo();
-  SwapOutlook outlook;
-  outlook.machine_has_swap = kib["SwapTotal"] > 0;
-  if (outlook.machine_has_swap) {
-    outlook.likely = kib["SwapFree"] < kib["SwapTotal"] || kib["MemAvailable"] < kib["MemTotal"] / 4 ||
-                     memory_limit(pid).has_value();
-  }
-  return outlook;
+  return kib["SwapFree"] < kib["SwapTotal"] || kib["MemAvailable"] < kib["MemTotal"] / 4 ||
+         memory_limit(pid).has_value();
 }
 
 }  // namespace torchleak::procfs

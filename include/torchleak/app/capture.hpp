@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -39,10 +40,16 @@ class CaptureSession {
     std::uint64_t faults = 0;
   };
 
+  struct Waiting {
+    Event event;
+    std::vector<std::string> cmdline;  // of an EXEC, read at once: the process may be gone soon
+  };
+
   bool follow(std::uint32_t root);
-  void take_baselines(const std::vector<std::uint32_t>& pids);
+  void take_snapshots(const std::vector<std::uint32_t>& pids, const char* consequence,
+                      const std::function<void(std::uint32_t, const Snapshot&)>& use);
   void drain();
-  void take(const Event& event);
+  void take(Waiting& waiting);
   EventFacts facts_for(const Event& event);
   void observe_all();
   void watch_swap();
@@ -52,7 +59,6 @@ class CaptureSession {
   void steer_period();
   void next_window();
   bool targets_ended() const;
-  void take_end_snapshots();
   double target_share_percent(const bpf::ProgramCost& cost, double scale) const;
   Capture describe(std::vector<std::string> notes) const;
   std::map<std::string, LayerStatus> layers() const;
@@ -62,7 +68,7 @@ class CaptureSession {
   bpf::Tracer tracer_;
   Ledger ledger_;
   Decoder decoder_;
-  std::deque<Event> waiting_;  // drained, too young to be taken
+  std::deque<Waiting> waiting_;  // drained, too young to be taken
   procfs::PageProbe probe_;
   FaultSampling sampling_;
   std::vector<std::uint32_t> targets_;

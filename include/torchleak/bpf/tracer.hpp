@@ -49,9 +49,7 @@ class Tracer {
   ~Tracer();
 
   Result<void> trace(std::uint32_t tgid, std::uint64_t swap_entries);
-  void forget(std::uint32_t tgid);
   std::optional<tl_process> counters(std::uint32_t tgid) const;
-  std::vector<std::uint32_t> traced() const;
 
   // Hands over all records that wait. Returns how many.
   std::size_t drain(const RecordHandler& handler);

@@ -9,12 +9,9 @@
 
 namespace torchleak::procfs {
 
-struct SwapOutlook {
-  bool machine_has_swap = false;
-  bool likely = false;  // swapping has begun, memory is short, or a control group limits it
-};
-
-SwapOutlook swap_outlook(pid_t pid);
+// Asked of a machine that has swap: swapping has begun, memory is short, or a control group limits the
+// process.
+bool swapping_is_likely(pid_t pid);
 
 // The tightest memory limit of the control groups that hold a process, version 1 or 2; nullopt where there is
 // none.

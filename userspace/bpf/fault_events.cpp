@@ -22,6 +22,7 @@ Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t faults_a_sam
   // Not PERF_SAMPLE_PERIOD: with a fixed period it makes the kernel sample every single fault.
   attributes.sample_type = PERF_SAMPLE_ADDR;
   attributes.sample_period = faults_a_sample;
+  attributes.disabled = 1;
 
   const int cpus = libbpf_num_possible_cpus();
   for (int cpu = 0; cpu < cpus; ++cpu) {
@@ -42,6 +43,12 @@ Result<FaultEvents> FaultEvents::open(int program_fd, std::uint64_t faults_a_sam
     return fail("perf event page-faults: no CPU is online");
   }
   return events;
+}
+
+void FaultEvents::enable(bool on) const {
+  for (const UniqueFd& event : events_) {
+    ::ioctl(event.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+  }
 }
 
 }  // namespace torchleak::bpf

@@ -81,11 +81,18 @@ struct Tracer::State {
   std::uint64_t faults_a_sample = 0;
   UniqueFd stats;
 
+  // The new events take over from the old in microseconds. Closing takes milliseconds, thousands of faults in
+  // a storm, and a change of period in place (PERF_EVENT_IOC_PERIOD) gives the next samples the weight of the
+  // old one.
   Result<void> open_faults(std::uint64_t period) {
     auto opened = FaultEvents::open(bpf_program__fd(skeleton->progs.tl_on_page_fault), period);
     if (!opened) {
       return std::unexpected(opened.error());
     }
+    if (faults) {
+      faults->enable(false);
+    }
+    opened->enable(true);
     faults = std::move(*opened);
     return {};
   }
@@ -196,8 +203,8 @@ void Tracer::sample_faults(std::uint64_t faults_a_sample) {
     return;
   }
   state_->faults_a_sample = faults_a_sample;
-  state_->faults.reset();
   if (faults_a_sample == 0) {
+    state_->faults.reset();
     return;
   }
   if (const auto opened = state_->open_faults(faults_a_sample); !opened) {

@@ -14,6 +14,8 @@ namespace torchleak::bpf {
 class FaultEvents {
  public:
   static Result<FaultEvents> open(int program_fd, std::uint64_t faults_a_sample);
+  // Opened events do not count yet.
+  void enable(bool on) const;
 
  private:
   std::vector<UniqueFd> events_;
